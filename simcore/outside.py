@@ -28,11 +28,10 @@ from typing import Any
 from faultsweep.simcore import installed
 from faultsweep.simcore.contract import OWN, OWN_POLICY, Condition, Named, Parameter, Policy, Run
 from faultsweep.simcore.engine import own
-from faultsweep.simcore.engine.jit import cache_dir, is_interpreted
-from faultsweep.simcore.engine.meaning import meaning_of
+from faultsweep.simcore.engine.jit import as_input_error, is_interpreted
+from faultsweep.simcore.engine.machine_code import cache_dir, kernel_hash
 from faultsweep.simcore.engine.state import MOST_OWN
 from faultsweep.simcore.streams import coin_key
-from numba.core.errors import NumbaError
 
 from faultsweep.errors import InputError, unknown_name
 
@@ -269,18 +268,12 @@ def _address(text: str, path: str, name: str, shape: Shape) -> int:
         given[parameter.name] = {int: f"int({value})", bool: f"{value} != 0.0"}.get(parameter.kind, value)
     wanted = inspect.signature(_function(text, path, name, shape)).parameters
     loop = shape.head.format(name=name) + shape.template.replace("ARGUMENTS", ", ".join(given[each] for each in wanted))
-    meant = "\n".join(
-        (text, loop, meaning_of("faultsweep.simcore.engine.own"), meaning_of(_SERVICES), str(is_interpreted()))
-    )
+    meant = "\n".join((text, loop, kernel_hash("faultsweep.simcore.engine.own", _SERVICES), str(is_interpreted())))
     module = _import(f"own_{hashlib.sha256(meant.encode()).hexdigest()[:16]}", f"{text}\n{loop}", path, shape.role)
     if is_interpreted():
         return own.keep(module._loop)
-    try:
-        compiled = shape.compiled(module._loop)
-    except NumbaError as error:
-        problem = " ".join(line.strip() for line in str(error).splitlines() if line.strip())[:300]
-        raise InputError(f"{shape.role}: {name} cannot be compiled ({problem})") from None
-    return own.keep(compiled)
+    with as_input_error(f"{shape.role}: {name}"):
+        return own.keep(shape.compiled(module._loop))
 
 
 def failing(role: str, where: str, error: Exception) -> InputError:

@@ -18,8 +18,8 @@ from faultsweep.simcore.engine.clusters.decisions import Decisions
 from faultsweep.simcore.engine.event_trace import EventTrace, TraceBuffer
 from faultsweep.simcore.engine.fairness import by_owner, fairness_metrics, owner_metrics, owners_of
 from faultsweep.simcore.engine.interruptible import interruptible
-from faultsweep.simcore.engine.jit import is_compiled
 from faultsweep.simcore.engine.loop import advance
+from faultsweep.simcore.engine.machine_code import is_compiled
 from faultsweep.simcore.engine.metrics import METRICS, per_job_results, run_metrics
 from faultsweep.simcore.engine.site_checks import SiteChecker
 from faultsweep.simcore.engine.state import State

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from faultsweep.simcore.engine.jit import ENTRIES, is_compiled, kernel_hash
+from faultsweep.simcore.engine.machine_code import ENTRIES, is_compiled, kernel_hash
 from faultsweep.simcore.engine.metrics import JOB_METRICS, MAIN, MEASURED, METRICS, job_metrics
 from faultsweep.simcore.failure_sources import file_hash, is_file, is_own_trace, source_for
 from faultsweep.simcore.model.machines import parse_machine

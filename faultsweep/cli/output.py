@@ -26,7 +26,7 @@ def check_picture(path: Path, read: str | Path) -> None:
 
 def say_compiling() -> None:
     """Say on standard error that the simulator is compiled now."""
-    from faultsweep.simcore.engine.jit import cache_dir, is_cache_writable
+    from faultsweep.simcore.engine.machine_code import cache_dir, is_cache_writable
 
     if is_cache_writable():
         note = "this happens once and takes up to a minute."

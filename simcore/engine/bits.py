@@ -6,7 +6,7 @@ Every operand is made uint64 explicitly: uint64 with int64 is an integer when co
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.engine.jit import has_deposit, inlined, is_interpreted, kernel, make_bit_counts, make_deposit
+from faultsweep.simcore.engine.jit import deferred, has_deposit, inlined, is_interpreted, kernel
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
@@ -28,7 +28,9 @@ if is_interpreted():
         return np.int64(int(mask).bit_length() - 1)  # type: ignore[return-value]  # int when compiled
 
 else:
-    _count, _trailing, _leading = make_bit_counts()
+    _count = deferred("make_bit_count", "ctpop")
+    _trailing = deferred("make_bit_count", "cttz")
+    _leading = deferred("make_bit_count", "ctlz")
 
     @inlined
     def popcount(mask: np.uint64) -> int:
@@ -64,7 +66,7 @@ def lowest_by_one(mask: np.uint64, count: int) -> np.uint64:
 
 
 if has_deposit():
-    _deposit = make_deposit()
+    _deposit = deferred("make_deposit")
 
     @inlined
     def lowest_bits(mask: np.uint64, count: int) -> np.uint64:

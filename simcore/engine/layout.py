@@ -12,6 +12,7 @@ Scalars are elements of two vectors and rows lie in few matrices: an address for
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
@@ -74,30 +75,35 @@ class Layout:
         self.parts: dict[str, type[Declared]] = {}
         self.tables: dict[str, tuple[np.dtype[Any], int]] = {"f": (np.dtype(np.float64), 1)}
         self.tables["i"] = (np.dtype(np.int64), 1)
+        self._rows: Counter[str] = Counter()
         for name, hint in hints.items():
             self._add(name, hint)
 
     def _add(self, name: str, hint: Any) -> None:
         if hint in SCALARS:
             table = SCALARS[hint][0]
-            self.places[name] = Place(table, self.rows(table), is_scalar=True)
+            self.places[name] = self._next(table, is_scalar=True)
         elif isinstance(hint, type) and issubclass(hint, Declared):
             self.parts[name] = hint
+            self._rows += hint.layout._rows
             self.tables |= {table: kind for table, kind in hint.layout.tables.items() if table not in "fi"}
         else:
             array, mark = get_args(hint)
             dtype = np.dtype(get_args(get_args(array)[1])[0])
             if isinstance(mark, Row):
-                self.places[name] = Place(mark.table, self.rows(mark.table))
+                self.places[name] = self._next(mark.table)
                 self.tables[mark.table] = (dtype, 2)
             else:
                 self.places[name] = Place(name, -1)
                 self.tables[name] = (dtype, mark.axes)
 
+    def _next(self, table: str, is_scalar: bool = False) -> Place:
+        self._rows[table] += 1
+        return Place(table, self._rows[table] - 1, is_scalar)
+
     def rows(self, table: str) -> int:
         """Return how many fields lie in a table."""
-        parts = sum(part.layout.rows(table) for part in self.parts.values())
-        return parts + sum(place.table == table and place.row >= 0 for place in self.places.values())
+        return self._rows[table]
 
     @cached_property
     def rows_of_tables(self) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from faultsweep.simcore.engine import bound as _bound  # noqa: F401 - binds the hooks
 from faultsweep.simcore.engine import hooks
@@ -19,7 +21,7 @@ from faultsweep.simcore.engine.events import (
     trace_event,
     trace_node_event,
 )
-from faultsweep.simcore.engine.jit import inlined, kernel, outermost_kernel
+from faultsweep.simcore.engine.jit import event_loop, inlined, kernel
 from faultsweep.simcore.engine.limits import count_running, leave_out, put_back
 from faultsweep.simcore.engine.pieces import close_node, open_node
 from faultsweep.simcore.engine.state import (
@@ -82,7 +84,6 @@ from faultsweep.simcore.policies.scheduling.fcfs import start_in_order
 from faultsweep.simcore.policies.scheduling.menu import schedule_menu
 from faultsweep.simcore.policies.scheduling.migration import migrate
 from faultsweep.simcore.policies.scheduling.shared_nodes import schedule_site
-from numpy.typing import NDArray
 
 
 def advance(state: State, budget: int) -> int:
@@ -93,10 +94,10 @@ def advance(state: State, budget: int) -> int:
     return int(_advance(state.handle, budget))
 
 
-@outermost_kernel
-def _advance(handle: NDArray[np.int64], budget: int) -> int:
-    """Do what the function above does; handle: int64 (arrays * 4,), of ``make_table``."""
-    s = state_at(handle)
+@event_loop
+def _advance(table: Any, budget: int) -> int:
+    """Do what the function above does; table: of ``make_table``."""
+    s = state_at(table)
     jobs = s.job.submit.shape[0]
     most = most_events(jobs, s.nodes)
     until, work = clock_ns() + RETURN_AFTER_NS, 0

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from faultsweep.simcore.engine.handle import make_addresses
-from faultsweep.simcore.engine.jit import callback, inlined, is_interpreted, make_caller
+from faultsweep.simcore.engine.jit import callback, deferred, inlined, is_interpreted
 from faultsweep.simcore.engine.state import State
 
 HEAD = """
 
 import numpy as _np
 from numba import njit as _njit
-from faultsweep.simcore.engine.own import state_from as _state_from
+from faultsweep.simcore.engine.state import state_at as _state_at
 from faultsweep.simcore.policies.node_choice.nodes import can_take as _can_take
 from faultsweep.simcore.policies.node_choice.nodes import num_nodes as _num_nodes
 from faultsweep.simcore.policies.placement.rules import coin as _coin
@@ -21,7 +20,7 @@ _policy = {name} if hasattr({name}, "py_func") else _njit(error_model="numpy", n
 
 
 def _loop(table, a, b, c):
-    s = _state_from(table)
+    s = _state_at(table)
 """
 """What comes between the user's file and the body of the loop."""
 
@@ -47,17 +46,13 @@ def compile_loop(loop: Any) -> Any:
 
 if is_interpreted():
 
-    def state_from(table: Any) -> Any:
-        """Return the state that a loop gets."""
-        return table
-
     def call_own(address: int, s: State, a: int, b: int, c: int) -> int:
         """Call a loop."""
         return int(_kept[int(address)](s, a, b, c))
 
 else:
-    _call = make_caller()
-    state_from, _address_of = make_addresses(State)
+    _call = deferred("make_caller")
+    _address_of = deferred("make_address_of", module="state_types")
 
     @inlined
     def call_own(address: int, s: State, a: int, b: int, c: int) -> int:

@@ -265,7 +265,7 @@ class Common(Declared):
 
     @cached_property
     def handle(self) -> Any:
-        """What entry kernels take: a table of the arrays, or the state itself where nothing is compiled."""
+        """What the event loop takes: a table of the arrays, or the state itself where nothing is compiled."""
         return self if is_interpreted() else make_table(self)
 
 
@@ -648,4 +648,4 @@ class State(Common):
 
 
 state_at = make_state_at(State)
-"""In an entry kernel: the state of ``State.handle``."""
+"""In a kernel: the state of a table."""

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import numpy as np
-from faultsweep.simcore.engine.jit import inlined, is_interpreted, kernel, make_clock
+from faultsweep.simcore.engine.jit import deferred, inlined, is_interpreted, kernel
 from faultsweep.simcore.engine.state import (
     CONTINUE,
     INVALID,
@@ -38,7 +38,7 @@ WITHOUT_LIMIT = 1 << 62
 
 _NAMED = 5  # jobs
 
-clock_ns: Any = time.monotonic_ns if is_interpreted() else make_clock()
+clock_ns: Any = time.monotonic_ns if is_interpreted() else deferred("make_clock")
 """In kernels: the time of a clock that is never set back, ns."""
 
 

@@ -13,7 +13,7 @@ import pytest
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.build import build_state
 from faultsweep.simcore.engine.checks import CHECKS, Checker, check_capacities
-from faultsweep.simcore.engine.jit import numba_config
+from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.site_checks import SiteChecker
 from faultsweep.simcore.engine.steps import checked
@@ -301,7 +301,7 @@ def test_a_job_that_overtakes_by_utility_may_delay_the_head():
 
 def test_a_backfilled_job_that_delays_the_head_is_noticed(monkeypatch):
     """The last job takes the four free nodes for long: at 50 s the head job's 12 nodes are not there any more."""
-    if not numba_config.DISABLE_JIT:
+    if not is_interpreted():
         pytest.skip("it changes a kernel: without the compiler only")
     monkeypatch.setattr(backfill, "ends_by", lambda s, job, reservation: True)
     rows = [*ROWS[:3], (4, 1000, 4)]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from faultsweep.simcore.engine.jit import numba_config
+from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.metrics import MEASURED, METRICS
 from faultsweep.simcore.finders import FINDERS as MODULES
 from faultsweep.simcore.finders.names import FINDERS
@@ -42,7 +42,7 @@ def test_the_table_of_parameters_names_all_finders():
     assert list(MODULES) == list(FINDERS)
 
 
-@pytest.mark.skipif(not numba_config.DISABLE_JIT, reason="without the compiler: the same kernels, and quicker")
+@pytest.mark.skipif(not is_interpreted(), reason="without the compiler: the same kernels, and quicker")
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_every_finder_gives_the_same_schedule(scheduler):
     @examples(15)

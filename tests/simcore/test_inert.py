@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 from faultsweep.simcore.contract import EVERYWHERE, OWN
+from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.parameters import COMBINED, PARAMETERS, canonical, check_combination, inert, resolve, run_of
 from faultsweep.simcore.policies.catalogue import ROLES
-from numba import config as numba_config
 
 from faultsweep.errors import InputError
 from tests.fixed import results
 
-pytestmark = pytest.mark.skipif(
-    bool(numba_config.DISABLE_JIT), reason="the same rules of parameters, and hundreds of runs"
-)
+pytestmark = pytest.mark.skipif(is_interpreted(), reason="the same rules of parameters, and hundreds of runs")
 
 SITE = str(Path(__file__).parents[1] / "fixed" / "site.toml")
 MACHINES = ("flat:64", "torus:2x2x9", "midplanes:8", "clusters:40+40", SITE)

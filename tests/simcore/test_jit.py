@@ -1,26 +1,27 @@
 """The cache of compiled kernels: no miss in a second process, and no stale code after an edit."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.meaning import meaning
-from numba.core import config
 
 ROOT = Path(__file__).resolve().parents[2]
 ASK = """
 import numpy as np
 from faultsweep.simcore.finders import FINDERS, columns
 print(FINDERS["columns"].largest_free_box(np.ones((2, 2, 4), bool))[0])
-stats = columns.largest_free_box_kernel.stats
+stats = columns.largest_free_box_kernel.made.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 LINEAR_ALGEBRA = "import sys; print('scipy.linalg' in sys.modules)"
 
-pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="without the compiler nothing is cached")
+pytestmark = pytest.mark.skipif(is_interpreted(), reason="without the compiler nothing is cached")
 
 
 def copy_sources(folder):
@@ -87,7 +88,13 @@ def test_a_kernel_of_another_package_is_never_stale(tree):
 
 
 def test_an_edit_of_text_compiles_nothing(compiled):
-    for name in ("bits", "layout", "jit"):  # the first two lines of a file are the beginning of its docstring
+    for name in (
+        "bits",
+        "layout",
+        "jit",
+        "compiler",
+        "state_types",
+    ):  # the first two lines of a file are the beginning of its docstring
         path = compiled / "simcore" / "engine" / f"{name}.py"
         path.write_text("# A comment above all.\n" + path.read_text().replace('"""', '"""Said anew. ', 1))
     columns = compiled / "simcore" / "finders" / "columns.py"
@@ -126,32 +133,72 @@ def test_what_is_compiled_is_loaded_without_what_only_compiling_needs(compiled):
     assert ask(compiled, more=LINEAR_ALGEBRA) == (16, 1, 0, "False")
 
 
-OUTERMOST = """
-from pathlib import Path
-import pickle
-import llvmlite.binding as llvm
-from faultsweep.simcore.engine import jit
+LOOP = """
+import math
+import sys
+import numpy as np
+from faultsweep.simcore.engine import jit, machine_code
+from faultsweep.simcore.finders import columns
 
-def count(mask):
-    return mask + 1
+def work(table, number):
+    table[0] += 1
+    if number == 0:
+        raise IndexError("none is left")
+    return int(math.{function}(number)) + table[0]
 
-count.__code__ = count.__code__.replace(co_filename=columns.__file__)
-count.__module__ = columns.__name__
-kernel = jit.outermost_kernel(count)
-print(kernel(np.int64(6)), sum(kernel.stats.cache_hits.values()))
-[path] = Path(jit.numba_config.CACHE_DIR).glob("*/columns.count-kernel.*.nbc")
-(_, _, (_, bitcode)), *_ = pickle.loads(path.read_bytes())
-functions = [one for one in llvm.parse_bitcode(bitcode).functions if not one.is_declaration]
-print(len(functions), {step.opcode for one in functions for block in one.blocks for step in block.instructions})
+work.__module__, work.__name__ = columns.__name__, "{function}"
+work.__code__ = work.__code__.replace(co_filename=columns.__file__)
+loop, table = jit.event_loop(work), np.array([40])
+print(loop(table, 2), table[0], "numba" in sys.modules)
+try:
+    loop(table, 0)
+except IndexError as error:
+    print(error, *error.__notes__)
 """
 
 
-def test_of_an_outermost_kernel_is_kept_only_what_runs(compiled):
-    first, again = ask(compiled, more=OUTERMOST)[3:], ask(compiled, more=OUTERMOST)[3:]
-    assert first[0] == "7 0"
-    assert again[0] == "7 1"
-    assert int(first[1].split()[0]) >= 1
-    assert first[1].endswith("{'unreachable'}")
+def run_loop(tree, function):
+    environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tree / "cache"), "PYTHONPATH": str(tree)}
+    command = [sys.executable, "-c", LOOP.format(function=function)]
+    answer = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True)
+    return answer.stdout.splitlines()
+
+
+def test_an_event_loop_is_compiled_once_and_runs_without_the_compiler(tree):
+    (first, failed), (again, failed_again) = run_loop(tree, "log2"), run_loop(tree, "log2")
+    assert (first, again) == ("42 41 True", "42 41 False")
+    assert failed == failed_again
+    assert re.fullmatch(r"none is left in \S*work, .*columns\.py:\d+", failed)
+
+
+def test_an_event_loop_finds_what_only_numba_has(tree):
+    """LLVM would end the process that misses it."""
+    assert run_loop(tree, "gamma") == run_loop(tree, "gamma")
+    assert run_loop(tree, "gamma")[0] == "42 41 True"
+
+
+def test_of_an_event_loop_that_is_not_whole_nothing_is_run(tree):
+    run_loop(tree, "log2")
+    [path] = (tree / "cache").rglob("log2.loop")
+    whole = path.read_bytes()
+    for broken in (whole[:-1], whole[:1000], b"", whole[:-100] + b"0" + whole[-99:]):
+        path.write_bytes(broken)
+        assert run_loop(tree, "log2")[0] == "42 41 True"
+        assert path.read_bytes() == whole
+
+
+def test_a_simulation_needs_no_compiler_once_there_is_a_loop(tmp_path):
+    """Numba takes longer to import than a thousand jobs to simulate."""
+    program = (
+        "import sys\n"
+        "from faultsweep.simcore.simulate import simulate\n"
+        "from faultsweep.sweeps.logs import load_workload\n"
+        "simulate(load_workload('sdsc-model', num_jobs=9), machine='flat:128', failures='weibull', debug=True)\n"
+        "print({'numba', 'scipy', 'pandas'} & sys.modules.keys())"
+    )
+    for _ in range(2):
+        said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said == "set()\n"
 
 
 def test_a_copy_elsewhere_uses_what_is_compiled(first, tree):

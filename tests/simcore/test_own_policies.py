@@ -7,17 +7,17 @@ import copy
 import pytest
 from faultsweep.simcore import installed
 from faultsweep.simcore.contract import OWN
+from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.parameters import OWN_PARAMETERS, canonical, check_own, inert, resolve
 from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.simcore.simulate import simulate
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import read_spec
-from numba import config as numba_config
 
 from faultsweep.errors import InputError
 from tests.fixed import results
 
-pytestmark = pytest.mark.skipif(bool(numba_config.DISABLE_JIT), reason="policies of the user's are compiled")
+pytestmark = pytest.mark.skipif(is_interpreted(), reason="policies of the user's are compiled")
 
 RULES = """
 import math

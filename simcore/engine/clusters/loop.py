@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from faultsweep.simcore.engine.clusters.agent import activate
 from faultsweep.simcore.engine.clusters.passes import schedule
@@ -28,7 +30,7 @@ from faultsweep.simcore.engine.clusters.state import (
     ClusterState,
     state_at,
 )
-from faultsweep.simcore.engine.jit import inlined, kernel, outermost_kernel
+from faultsweep.simcore.engine.jit import event_loop, inlined, kernel
 from faultsweep.simcore.engine.state import (
     ALL_DONE,
     ARRIVE_EVENT,
@@ -49,7 +51,6 @@ from faultsweep.simcore.engine.state import (
     TRUNCATED,
 )
 from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events, stop_before
-from numpy.typing import NDArray
 
 
 def advance_clusters(state: ClusterState, budget: int) -> int:
@@ -60,10 +61,10 @@ def advance_clusters(state: ClusterState, budget: int) -> int:
     return int(_advance_clusters(state.handle, budget))
 
 
-@outermost_kernel
-def _advance_clusters(handle: NDArray[np.int64], budget: int) -> int:
-    """Do what the function above does; handle: int64 (arrays * 4,), of ``make_table``."""
-    s = state_at(handle)
+@event_loop
+def _advance_clusters(table: Any, budget: int) -> int:
+    """Do what the function above does; table: of ``make_table``."""
+    s = state_at(table)
     jobs = s.job.submit.shape[0]
     if s.now == -np.inf and mark_impossible(s, jobs) > 0:
         return STUCK

@@ -134,4 +134,4 @@ class ClusterState(Common):
 
 
 state_at = make_state_at(ClusterState)
-"""In the entry kernel: the state of ``ClusterState.handle``."""
+"""In a kernel: the state of a table."""

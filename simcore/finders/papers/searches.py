@@ -13,10 +13,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO
-from faultsweep.simcore.engine.jit import callback, counted, is_interpreted, kernel, make_caller
+from faultsweep.simcore.engine.jit import callback, counted, deferred, is_interpreted, kernel
 from faultsweep.simcore.engine.state import SEARCH, State
 from faultsweep.simcore.finders.boxes import Box, Columns, Dims, FinderWork, Occupancy, max_boxes, shape_table
 from faultsweep.simcore.finders.names import FINDERS
@@ -177,7 +176,8 @@ if is_interpreted():
         return 0
 
 else:
-    _call = make_caller()
+    _call = deferred("make_caller")
+    _array_at = deferred("array_of_pointers")
     _compiled_answer = counted(_answer)
 
     @kernel
@@ -186,7 +186,7 @@ else:
         return _call(s.finder_call, s.finder_data, question, a, b)
 
     def _answer_at(data: Any, question: int, a: int, b: int) -> int:
-        return _compiled_answer(numba.carray(data, (data[0],)), question, a, b)
+        return _compiled_answer(_array_at(data, (data[0],)), question, a, b)
 
     @lru_cache
     def _callback() -> Any:

@@ -677,6 +677,5 @@ def _score(
 ) -> float:
     """Return the user's score of a box."""
     requested = s.job.requested[job]
-    return call_score(
-        s.score, after, before, requested, size, reported, risk, a, b, c, x, y, z, window, s.now, s.own_score_values
-    )
+    inputs = (after, before, requested, size, reported, risk, a, b, c, x, y, z, window, s.now)
+    return call_score(s.score, inputs, s.own_score_values)

@@ -16,44 +16,35 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 from faultsweep.simcore import installed
 from faultsweep.simcore.contract import OWN_POLICY
 from faultsweep.simcore.engine import own
-from faultsweep.simcore.engine.jit import is_cache_writable, is_interpreted
+from faultsweep.simcore.engine.jit import as_input_error, counted, deferred, is_interpreted, score_callback
 from faultsweep.simcore.engine.state import MONOTONE, MOST_OWN, NEEDS_MFP, NEEDS_PLACE, NEEDS_PREDICTION, SCORED, State
 from faultsweep.simcore.outside import Shape, address_of, arguments_of, function_of, own_policy, takes
 from faultsweep.simcore.policies.prediction import has_no_confidence, is_blind
-from llvmlite import ir
-from numba import types
-from numba.core.errors import NumbaError
-from numba.extending import intrinsic
 
 from faultsweep.errors import InputError, unknown_name
 
 INPUTS: dict[str, tuple[Any, str]] = {
-    "mfp_after": (types.int64, "nodes of the maximal free partition with the job in the box"),
-    "mfp_before": (types.int64, "nodes of the maximal free partition now"),
-    "requested": (types.int64, "nodes that the job asked for"),
-    "size": (types.int64, "nodes of the box: after rounding and growth"),
-    "reported": (types.int64, "nodes of the box that the predictor reports"),
-    "risk": (types.float64, "predicted probability that the box fails, of these nodes and the accuracy a"),
-    "a": (types.int64, "side of the box along x"),
-    "b": (types.int64, "side of the box along y"),
-    "c": (types.int64, "side of the box along z"),
-    "x": (types.int64, "base of the box along x"),
-    "y": (types.int64, "base of the box along y"),
-    "z": (types.int64, "base of the box along z"),
-    "look_ahead_s": (types.float64, "remaining estimate of the job, which is the predictor's window, s"),
-    "now_s": (types.float64, "time of the decision, s"),
+    "mfp_after": (int, "nodes of the maximal free partition with the job in the box"),
+    "mfp_before": (int, "nodes of the maximal free partition now"),
+    "requested": (int, "nodes that the job asked for"),
+    "size": (int, "nodes of the box: after rounding and growth"),
+    "reported": (int, "nodes of the box that the predictor reports"),
+    "risk": (float, "predicted probability that the box fails, of these nodes and the accuracy a"),
+    "a": (int, "side of the box along x"),
+    "b": (int, "side of the box along y"),
+    "c": (int, "side of the box along z"),
+    "x": (int, "base of the box along x"),
+    "y": (int, "base of the box along y"),
+    "z": (int, "base of the box along z"),
+    "look_ahead_s": (float, "remaining estimate of the job, which is the predictor's window, s"),
+    "now_s": (float, "time of the decision, s"),
 }
 """What a score may ask for: type and meaning, in the order of the compiled call."""
 
-# Numba's annotations do not know all options of its compilers.
-_njit: Any = numba.njit
-_cfunc: Any = numba.cfunc
-_intrinsic: Any = intrinsic
 _KINDS = tuple(kind for kind, _ in INPUTS.values())
 _NEEDS = {
     **{"mfp_after": NEEDS_MFP, "reported": NEEDS_PREDICTION, "risk": NEEDS_PREDICTION},
@@ -123,12 +114,8 @@ def _make_score(function: Callable[..., Any], name: str, monotone: bool) -> Scor
     needs = _needs(wanted, monotone)
     if is_interpreted():
         return Score(name, own.keep(_caller(function, wanted)), needs, None)
-    try:
-        inner = _njit(error_model="numpy", nogil=True)(function)
-        compiled = _compile(_caller(inner, wanted), cache=False)
-    except NumbaError as error:
-        problem = " ".join(line.strip() for line in str(error).splitlines() if line.strip())[:300]
-        raise InputError(f"placement: the score {name!r} cannot be compiled ({problem})") from None
+    with as_input_error(f"placement: the score {name!r}"):
+        compiled = score_callback(_caller(counted(function), wanted), _KINDS, cache=False)
     return Score(name, own.keep(compiled), needs, compiled)
 
 
@@ -140,9 +127,8 @@ def _needs(wanted: Iterable[str], monotone: bool) -> int:
     return needs
 
 
-def _compile(caller: Callable[..., float], cache: bool = True) -> Any:
-    kinds = types.float64(*_KINDS, types.CPointer(types.float64))
-    return _cfunc(kinds, cache=cache and is_cache_writable(), error_model="numpy")(caller)
+def _compile(caller: Callable[..., float]) -> Any:
+    return score_callback(caller, _KINDS)
 
 
 def _caller(function: Callable[..., Any], wanted: list[str]) -> Callable[..., float]:
@@ -167,24 +153,9 @@ def score_for(placement: Any) -> Score | None:
     return Score(placement, address_of(placement, SHAPE), needs, None)
 
 
-def _call_interpreted(address: int, *values: Any) -> float:
+def _call_interpreted(address: int, values: tuple[float, ...], data: int) -> float:
     """Call a score by its number where nothing is compiled."""
-    return float(own.kept(address)(*values))
-
-
-@_intrinsic
-def _call_compiled(  # type: ignore[no-untyped-def]  # one argument per input: Numba's intrinsics have no others
-    typing, address, v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, data
-):
-    """Call the compiled function at an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = ir.DoubleType().as_pointer()
-        kind = ir.FunctionType(ir.DoubleType(), [*(context.get_value_type(each) for each in _KINDS), pointer])
-        function = builder.inttoptr(arguments[0], kind.as_pointer())
-        return builder.call(function, [*arguments[1:-1], builder.inttoptr(arguments[-1], pointer)])
-
-    return types.float64(types.int64, *_KINDS, types.int64), generate
+    return float(own.kept(address)(*values, data))
 
 
 def _begin(s: State, _value: str) -> None:
@@ -199,13 +170,14 @@ if is_interpreted():
         return np.ctypeslib.as_array(ctypes.cast(int(data), ctypes.POINTER(ctypes.c_double)), (MOST_OWN,))
 
 else:
-    call_score = _call_compiled
+    call_score = deferred("make_score_caller", _KINDS)
     """Call the score at an address with all INPUTS in their order, and the address of its parameters."""
+    _array_at = deferred("array_of_pointers")
 
-    @_njit
-    def values_at(data: Any) -> Any:
+    @counted
+    def values_at(data: int) -> Any:
         """Return the parameters of a score."""
-        return numba.carray(data, MOST_OWN)
+        return _array_at(data, MOST_OWN)
 
 
 SHAPE = Shape(
