@@ -1,7 +1,8 @@
 """What a first answer costs: ``faultsweep simulate`` of 1,000 jobs, its kernels compiled before, as one process.
 
 ``python -m benchmarks.start``: processor time and memory of whole processes, medians of interleaved rounds, beside the
-floor, which is Python that imports NumPy and LLVM and does nothing, and beside Numba, which only compiling needs. The exit code is 1 if the target is missed.
+floor, which is Python that imports NumPy and LLVM, and beside Numba, which only compiling needs. The exit code is 1 if
+the target is missed.
 """
 
 from __future__ import annotations
