@@ -169,9 +169,9 @@ def _parse_bulk(block: bytes) -> NDArray[np.float64] | NDArray[np.int64] | None:
 
 
 def _has_odd_sign(text: NDArray[np.uint8]) -> bool:
-    """Tell whether a minus sign is anywhere but between a blank and one of the digits 1 to 9, in plain text."""
+    """Tell whether a minus sign follows no blank, or precedes none of the digits 1 to 9, in plain lines."""
     sign = text == ord("-")
-    return bool(sign[0] or (sign[1:] & (text[:-1] > ord(" ")) | sign[:-1] & (text[1:] < ord("1"))).any())
+    return bool((sign[1:] & (text[:-1] > ord(" ")) | sign[:-1] & (text[1:] < ord("1"))).any())
 
 
 def _with_fractions(numbers: NDArray[np.int64], points: int) -> NDArray[np.float64] | None:

@@ -331,7 +331,7 @@ ODD = """
 - --1 -0 -0.5 -1.5 -12 +5 5-3 5-1 -1-1 - 1 1.5 1. 0. . .. .5 -.5 1..2 1.2.3 1.2. 2.-1 1e5 1E-3 1e e5 nan inf 0x10 1_0
 0.1 0.30000000000000004 123456.7890123456789 0.12345678901234567 0.1234567890123456789 007 007.50 00.5 -1. -3.25
 900719925474099.3 9007199254740991 9007199254740993 99999999999999999.9 999999999999999999 999999999999999999.9
-1000000000000000000 -1000000000000000000 1000000000000000001 9223372036854775807 -9223372036854775809 ; abc
+1000000000000000000 -1000000000000000000 1000000000000000001 9223372036854775807 -99999999999999999999 ; abc
 """
 """Fields that a parser may take for what they are not; some are what the bulk parser replaces others by."""
 
@@ -353,10 +353,10 @@ def outcome(path):
 
 
 def agree(path, text):
-    """Assert that parsing in bulk, in small blocks, and line by line have one outcome."""
-    path.write_text(text)
+    """Assert that parsing in bulk, each line in bulk, and all line by line have one outcome."""
+    path.write_bytes(text.encode())
     found = outcome(path)
-    with mock.patch.object(swf, "_BLOCK_BYTES", 60):
+    with mock.patch.object(swf, "_BLOCK_BYTES", 1):
         assert outcome(path) == found
     with mock.patch.object(swf, "_parse_bulk", return_value=None):
         assert outcome(path) == found
@@ -368,8 +368,23 @@ def test_parsing_in_bulk_tells_odd_fields(tmp_path, field):
     for place in (0, 3, 17, 18):
         for kept in (0, 1, 2):  # the field is added, or stands for one or two others
             odd = " ".join([*fields[:place], field, *fields[place + kept :]])
-            agree(tmp_path / "odd.swf", "\n".join((line(1), odd, line(3), "")))
-    agree(tmp_path / "odd.swf", "\n".join((line(1), f"{line(2)} {field} {line(3)}", line(4))))
+            agree(tmp_path / "odd.swf", "\n".join((line(1), odd, line(3, run=2.5), "")))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (f"{line(2)} 1000000000000000000 {line(3)}", line(4)),
+        (f"{line(2)} 1000000000000000000 {line(3)}", "", line(4).removesuffix(" -1")),
+        (f"{line(2)} -1", line(3).removesuffix(" -1")),
+        (line(2, run="1\r2"),),
+        (line(2, run="1\0"),),
+        (f"-{line(1)}",),
+    ],
+)
+def test_parsing_in_bulk_tells_odd_lines(tmp_path, lines):
+    agree(tmp_path / "odd.swf", "\n".join((line(1), *lines)))
+    agree(tmp_path / "odd.swf", "\n".join(lines))
 
 
 @given(st.data())
