@@ -334,7 +334,7 @@ def _labels(table: NDArray[np.float64]) -> dict[str, Label]:
     labels = {}
     queues = (table[:, QUEUE] >= 0).any()
     for name, column in (("account", GROUP), ("partition", QUEUE if queues else PARTITION)):
-        numbers = np.unique(table[:, column])
+        numbers = np.unique(table[:, column]) + 0.0  # -0 is 0
         unknown = int(np.searchsorted(numbers, 0.0))  # numbers below 0 are not known
         if unknown < len(numbers):
             codes = np.maximum(np.searchsorted(numbers, table[:, column]) - unknown, -1)

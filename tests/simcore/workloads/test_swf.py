@@ -401,6 +401,14 @@ def test_parsing_in_bulk_and_line_by_line_agree(tmp_path_factory, data):
     agree(tmp_path_factory.getbasetemp() / "agree.swf", text)
 
 
+@pytest.mark.parametrize("groups", [("0", "-0"), ("-0", "0")])
+def test_groups_0_and_minus_0_are_one(log, groups):
+    lines = [line(number).split() for number in (1, 2)]
+    for fields, group in zip(lines, groups, strict=True):
+        fields[swf.GROUP] = group
+    assert read_swf(log(*map(" ".join, lines))).labels["account"].names == ("0",)
+
+
 def test_ordinary_lines_are_parsed_in_bulk():
     lines = [line(1), line(2, run=2.05).replace(" ", "\t"), line(3, user=-2) + "\r", line(4, run=0.1)]
     table = swf._parse_bulk("\n".join(lines).encode())
