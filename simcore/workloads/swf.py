@@ -31,7 +31,9 @@ STATUS_CANCELLED = 5
 STATUS_PARTIAL = (2, 3, 4)  # a piece of a job that was checkpointed or swapped out; the job has a line of its own
 
 _LARGEST = 2.0**53  # above it float64 no longer holds every whole number, so a number would not be what the log says
-_NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+# What a number took is not given back, so lines that are none fail at once.
+_JOB_LINE = re.compile(rb"(?:(?>%b)\s++){%d}%b" % (_NUMBER.pattern, NUM_FIELDS - 1, _NUMBER.pattern))
 
 # A log is parsed in blocks of lines: in bulk, or line by line where a block holds anything but whole lines of plain
 # numbers. NumPy reads whole numbers fast, so two numbers stand for the end of a line and for a decimal point; blocks
@@ -202,9 +204,9 @@ def _parse_lines(log: _Log, block: bytes, first: int, about: str) -> tuple[NDArr
             log.header.append(_text(line))
         elif stripped:
             fields = stripped.split()
-            problem = _problem_of_fields(fields)
+            problem = "" if _JOB_LINE.fullmatch(stripped) else _problem_of_fields(fields)
             if not problem:
-                rows.append([float(text) for text in fields])
+                rows.append([*map(float, fields)])
                 numbers.append(number)
             elif log.skip:
                 log.dropped[MALFORMED] += 1
