@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import math
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +20,8 @@ _MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ": "xz"}
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 
-def read_content(path: Path, on_damage: Callable[[], None] | None = None) -> bytes:
-    """Return the uncompressed content of a file.
+def read_content(path: Path, on_damage: Callable[[], None] | None = None, *, enough: float = math.inf) -> bytes:
+    """Return the uncompressed content of a file, or of a compressed one at least ``enough`` bytes.
 
     Where compressed data is damaged or cut short, ``on_damage`` is called and what can be read is returned; without it
     that is an InputError, which names the line that the content reaches to. So is a file that cannot be read.
@@ -35,10 +36,13 @@ def read_content(path: Path, on_damage: Callable[[], None] | None = None) -> byt
     if not kind:
         return raw
     chunks: list[bytes] = []
+    size = 0
     try:
         with OPENERS[kind](io.BytesIO(raw), "rb") as stream:
-            while chunk := stream.read1(1 << 16):  # not read, which gives nothing of a piece that is damaged further on
+            # not read, which gives nothing of a piece that is damaged further on
+            while size < enough and (chunk := stream.read1(1 << 16)):
                 chunks.append(chunk)
+                size += len(chunk)
     except _DAMAGE as error:
         if on_damage is None:
             line = sum(chunk.count(b"\n") for chunk in chunks) + 1

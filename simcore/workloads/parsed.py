@@ -21,7 +21,7 @@ from faultsweep.simcore.model.workload import LABELS, Label, Workload, check_wor
 
 from faultsweep.errors import InputError
 
-VERSION = 4
+VERSION = 5
 """Raised when a log is read otherwise than before."""
 LEAST_BYTES = 500_000
 """Files of logs that are smaller are parsed at once."""

@@ -6,7 +6,6 @@ A log is comment lines that start with ``;`` and one line of 18 numbers per job;
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -32,11 +31,16 @@ STATUS_CANCELLED = 5
 STATUS_PARTIAL = (2, 3, 4)  # a piece of a job that was checkpointed or swapped out; the job has a line of its own
 
 _LARGEST = 2.0**53  # above it float64 no longer holds every whole number, so a number would not be what the log says
-_NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+# What a number took is not given back, so lines that are none fail at once.
+_JOB_LINE = re.compile(rb"(?:(?>%b)\s++){%d}%b" % (_NUMBER.pattern, NUM_FIELDS - 1, _NUMBER.pattern))
 
-# Bytes of plain job lines: the bulk parser sees nothing else (it would take "nan", and other kinds of white space).
-_IS_PLAIN = np.zeros(256, np.bool_)
-_IS_PLAIN[list(b" \t\n0123456789+-.eE")] = True
+# A log is parsed in blocks of lines: in bulk, or line by line where a block holds anything but whole lines of plain
+# numbers. NumPy reads whole numbers fast, so two numbers stand for the end of a line and for a decimal point; blocks
+# that hold these or larger ones are read line by line.
+_BLOCK_BYTES = 1 << 17
+_PLAIN = b" \n0123456789-."
+_END, _POINT = 10**18, -(10**18)
 
 MALFORMED = "malformed line"
 
@@ -49,7 +53,7 @@ class _Log:
     skip: bool
     header: list[str] = field(default_factory=list)
     table: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, NUM_FIELDS)))
-    line_numbers: NDArray[np.int64] | None = None
+    line_numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     dropped: Counter[str] = field(default_factory=Counter)
 
     def fail(self, line: int, problem: str) -> NoReturn:
@@ -119,19 +123,25 @@ def _read(log: _Log) -> bytes:
 
 
 def _parse(log: _Log, data: bytes) -> None:
-    """Fill ``log.header`` and ``log.table``: in bulk, or line by line when anything is out of the ordinary."""
+    """Fill ``log.header``, ``log.table`` (each column contiguous) and ``log.line_numbers``, block by block."""
     data = _plain_lines(data)
-    start = 0
-    while data.startswith(b";", start):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        log.header.append(_text(data[start:end]))
-        start = end + 1
-    table = _parse_bulk(data[start:])
-    if table is None:
-        _parse_lines(log, data)
-    else:
-        log.table = table
+    problem = _problem_of_file(log.path, data)
+    most = len(data) // (2 * NUM_FIELDS) + 1  # jobs, as each has so many bytes
+    table, numbers = np.empty((NUM_FIELDS, most)), np.empty(most, np.int64)
+    start, line, rows = 0, 1, 0
+    while start < len(data):
+        least = 0 if data.startswith(b";", start) else _BLOCK_BYTES  # each line of the header is a block
+        end = data.find(b"\n", start + least) + 1 or len(data)
+        block = data[start:end]
+        jobs = _parse_bulk(block)
+        if jobs is None:
+            jobs, lines = _parse_lines(log, block, line, "" if rows else problem)
+        else:
+            lines = np.arange(line, line + len(jobs))
+        table[:, rows : rows + len(jobs)] = jobs.T
+        numbers[rows : rows + len(jobs)] = lines
+        start, line, rows = end, line + block.count(b"\n"), rows + len(jobs)
+    log.table, log.line_numbers = table[:, :rows].T, numbers[:rows]
 
 
 def _plain_lines(data: bytes) -> bytes:
@@ -140,39 +150,69 @@ def _plain_lines(data: bytes) -> bytes:
     return data if b"\n" in data else data.replace(b"\r", b"\n")
 
 
-def _parse_bulk(body: bytes) -> NDArray[np.float64] | None:
-    """Return the numbers of ``body``, or None unless it is nothing but lines of 18 plain numbers."""
-    body = body.replace(b"\r\n", b"\n")
-    if not body.strip() or not _IS_PLAIN[np.frombuffer(body, np.uint8)].all():
+def _parse_bulk(block: bytes) -> NDArray[np.float64] | NDArray[np.int64] | None:
+    """Return the numbers of ``block``, or None unless it is nothing but lines of 18 plain numbers.
+
+    Numbers from 0 to -1 are not plain, as NumPy would read -0 as 0.
+    """
+    block = block.replace(b"\r", b" ").replace(b"\t", b" ").rstrip() + b"\n"
+    if block.translate(None, _PLAIN) or _has_odd_sign(np.frombuffer(block, np.uint8)):
         return None
-    try:
-        table = np.loadtxt(io.BytesIO(body), comments=None, ndmin=2)
-    except ValueError:
+    rows, points = block.count(b"\n"), block.count(b".")
+    text = block.replace(b".", b"0 %d 1" % _POINT).replace(b"\n", b" %d\n" % _END)  # 2.05 is "20 point 105"
+    numbers = np.fromstring(text, np.int64, sep=" ")
+    if numbers.max() != _END or numbers.min() < _POINT or len(numbers) != rows * (NUM_FIELDS + 1) + 2 * points:
         return None
-    return table if table.shape[1] == NUM_FIELDS else None
+    values = _with_fractions(numbers, points) if points else numbers
+    if values is None or (values == _END).sum() != rows:
+        return None
+    table = values.reshape(rows, NUM_FIELDS + 1)
+    return table[:, :NUM_FIELDS] if (table[:, NUM_FIELDS] == _END).all() else None
 
 
-def _parse_lines(log: _Log, data: bytes) -> None:
-    """Fill the log line by line; comments may stand anywhere."""
+def _has_odd_sign(text: NDArray[np.uint8]) -> bool:
+    """Tell whether a minus sign follows no blank, or precedes none of the digits 1 to 9, in plain lines."""
+    sign = text == ord("-")
+    return bool((sign[1:] & (text[:-1] > ord(" ")) | sign[:-1] & (text[1:] < ord("1"))).any())
+
+
+def _with_fractions(numbers: NDArray[np.int64], points: int) -> NDArray[np.float64] | None:
+    """Return ``numbers`` with each whole number, point and fraction made one; None if that is not possible."""
+    place = np.flatnonzero(numbers == _POINT)
+    kept = np.ones(len(numbers), bool)
+    kept[place] = kept[place + 1] = False
+    wholes, parts = numbers[place - 1], numbers[place + 1]
+    if len(place) != points or not kept[place - 1].all() or ((wholes == 0) & (parts == 1)).any():
+        return None
+    values = numbers.astype(np.float64)
+    values[place - 1] = [
+        float(f"{str(whole)[:-1]}.{str(part)[1:]}") for whole, part in zip(wholes.tolist(), parts.tolist(), strict=True)
+    ]
+    return values[kept]
+
+
+def _parse_lines(log: _Log, block: bytes, first: int, about: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the numbers and the lines of the jobs in ``block``; comments, which go to the header, may stand anywhere.
+
+    The block begins at line ``first``. What is wrong with the whole file, if so far no line was a job, is ``about``.
+    """
     rows: list[list[float]] = []
     numbers: list[int] = []
-    log.header.clear()
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for number, line in enumerate(block.split(b"\n"), start=first):
         stripped = line.strip()
         if stripped.startswith(b";"):
             log.header.append(_text(line))
         elif stripped:
             fields = stripped.split()
-            problem = _problem_of_fields(fields)
+            problem = "" if _JOB_LINE.fullmatch(stripped) else _problem_of_fields(fields)
             if not problem:
-                rows.append([float(text) for text in fields])
+                rows.append([*map(float, fields)])
                 numbers.append(number)
             elif log.skip:
                 log.dropped[MALFORMED] += 1
             else:
-                log.fail(number, (not rows and _problem_of_file(log.path, data)) or problem)
-    log.table = np.array(rows, np.float64).reshape(-1, NUM_FIELDS)
-    log.line_numbers = np.array(numbers, np.int64)
+                log.fail(number, (not rows and about) or problem)
+    return np.array(rows, np.float64).reshape(-1, NUM_FIELDS), np.array(numbers, np.int64)
 
 
 def _text(line: bytes) -> str:
@@ -210,25 +250,19 @@ def _check_values(log: _Log) -> None:
     """Refuse (or skip) lines whose numbers make no sense."""
     bad = np.zeros(len(log.table), bool)
     for columns, is_bad, valid in _VALUE_RULES:
-        here = is_bad(log.table[:, columns])
+        here = np.stack([is_bad(log.table[:, column]) for column in columns], axis=1)
         if here.any() and not log.skip:
             row, place = (int(index) for index in np.argwhere(here)[0])
             column = columns[place]
             name = _FIELDS.get(column, "")
             log.fail(
-                _line_number(log, row),
+                int(log.line_numbers[row]),
                 f"field {column + 1}{f', {name},' if name else ''} is {log.table[row, column]:.17g} (valid: {valid})",
             )
         bad |= here.any(axis=1)
     log.dropped[MALFORMED] += int(bad.sum())
-    log.table = log.table[~bad]
-
-
-def _line_number(log: _Log, row: int) -> int:
-    """Return the line in the file of a row of the table."""
-    if log.line_numbers is None:  # the file was parsed in bulk: read it once more, slowly
-        _parse_lines(log, _plain_lines(_read(log)))
-    return int(np.asarray(log.line_numbers)[row])
+    if bad.any():
+        log.table = log.table[~bad]
 
 
 _FIELDS = {
@@ -265,7 +299,7 @@ def _workload(log: _Log, content_hash: str) -> Workload:
         raise InputError(f"{log.path}: the log has no job that can be simulated ({why or 'it has no line of a job'})")
     chosen = np.flatnonzero(valid)
     chosen = chosen[np.argsort(table[chosen, SUBMIT], kind="stable")]
-    table = table[chosen]
+    table = table.T[:, chosen].T  # columns stay contiguous
     nodes, procs_per_node = _machine_of(log)
     return Workload(
         job_id=table[:, JOB].astype(np.int64),
@@ -302,10 +336,10 @@ def _labels(table: NDArray[np.float64]) -> dict[str, Label]:
     labels = {}
     queues = (table[:, QUEUE] >= 0).any()
     for name, column in (("account", GROUP), ("partition", QUEUE if queues else PARTITION)):
-        numbers, codes = np.unique(table[:, column], return_inverse=True)
+        numbers = np.unique(table[:, column]) + 0.0  # -0 is 0
         unknown = int(np.searchsorted(numbers, 0.0))  # numbers below 0 are not known
         if unknown < len(numbers):
-            codes = np.maximum(codes.reshape(-1) - unknown, -1).astype(np.int64)
+            codes = np.maximum(np.searchsorted(numbers, table[:, column]) - unknown, -1)
             labels[name] = Label(codes, tuple(f"{number:.15g}" for number in numbers[unknown:].tolist()))
     return labels
 
@@ -319,9 +353,9 @@ def _leave_out_repeated(log: _Log, valid: NDArray[np.bool_]) -> None:
     if len(repeated) and not log.skip:
         row = int(repeated[0])
         number = log.table[row, JOB]
-        earlier = _line_number(log, int(rows[log.table[rows, JOB] == number][0]))
+        earlier = log.line_numbers[rows[log.table[rows, JOB] == number][0]]
         problem = f"job {number:.0f} is on line {earlier} already (valid: a number of its own for each job)"
-        log.fail(_line_number(log, row), problem)
+        log.fail(int(log.line_numbers[row]), problem)
     valid[repeated] = False
     log.dropped[MALFORMED] += len(repeated)
 
@@ -329,7 +363,7 @@ def _leave_out_repeated(log: _Log, valid: NDArray[np.bool_]) -> None:
 def _reasons(table: NDArray[np.float64], size: NDArray[np.float64]) -> list[tuple[str, NDArray[np.bool_]]]:
     """Return why jobs cannot be simulated; a job counts under the first reason that holds."""
     partial = np.isin(table[:, STATUS], STATUS_PARTIAL)
-    whole = table[~partial, JOB]
+    whole = table[~partial, JOB] if partial.any() else []
     ran = table[:, RUN] > 0
     return [
         ("part of a job that has its own line", partial & np.isin(table[:, JOB], whole)),

@@ -97,8 +97,9 @@ def read_jobs(path: str | Path, *, on_error: str = "raise", timezone: str = "") 
 
     A dump's sizes are nodes; its times that name no zone are read in ``timezone``, UTC if empty.
     """
-    data = read_content(Path(path), on_damage=lambda: None)
-    head = data if data.startswith(b"PAR1") else data[:_HEAD]
+    head = read_content(Path(path), on_damage=lambda: None, enough=_HEAD)[:_HEAD]
+    if head.startswith(b"PAR1"):  # what it is stands at its end
+        head = read_content(Path(path), on_damage=lambda: None)
     kind = next((name for name, known in FORMATS.items() if known.matches(head)), "swf")
     if kind == "swf" and not swf.has_more_fields(head):
         return read_swf(path, on_error=on_error)

@@ -119,7 +119,7 @@ class _Reader:
 
     def table(self, rows: list[list[str]]) -> dict[str, Any]:
         """Return the columns of the extended workload."""
-        fields = list(zip(*(row[:NUM_FIELDS] for row in rows), strict=True))
+        fields = list(zip(*rows, strict=False))[:NUM_FIELDS]  # a row may have more
         memo = Memo(number)
         values = np.array(
             [parse_column(f"field {k + 1}", texts, memo.__getitem__) for k, texts in enumerate(fields)], np.float64

@@ -23,6 +23,7 @@ _CLOCK = re.compile(
     r"(?:(?P<days>\d{1,7})-)?(?:(?:(?P<h>\d{1,9}):)?(?P<m>\d{1,9}):)?(?P<s>\d{1,9})(?:\.\d{1,9})?", re.A
 )
 _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?", re.A)
+_NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})([eE][+-]?\d{1,3})?", re.A)
 _COUNT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)", re.A)
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTPE]?)(?:i?[bB])?([nc]?)", re.A | re.I)
 _MEBI = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3, "E": 1024.0**4}
@@ -47,7 +48,7 @@ def number(text: str) -> float:
     """Return a plain number; ValueError otherwise. Empty and unknown is NaN."""
     if text in ("", "Unknown", "None", "N/A", "(null)", "NULL", "-"):
         return NAN
-    if not re.fullmatch(r"[+-]?(\d{1,18}(\.\d{0,18})?|\.\d{1,18})([eE][+-]?\d{1,3})?", text, re.A):
+    if not _NUMBER.fullmatch(text):
         raise ValueError("not a number")
     value = float(text)
     if not abs(value) <= LARGEST:

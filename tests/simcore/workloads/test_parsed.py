@@ -11,6 +11,7 @@ import pytest
 from faultsweep.simcore.workloads import parsed, swf
 from faultsweep.simcore.workloads.swf import read_swf
 
+from faultsweep.compression import read_content
 from faultsweep.errors import InputError
 
 LINES = [f"{job} {3 * job} -1 {10 + job % 7} {1 + job % 5} -1 -1 -1 {job % 3} -1 1 7" for job in range(1, 2000)]
@@ -114,3 +115,11 @@ def test_only_some_logs_are_kept(log, monkeypatch):
         parses(log)
         os.utime(max(parsed.folder().iterdir(), key=lambda file: file.stat().st_mtime_ns), (number, number))
     assert len(list(parsed.folder().iterdir())) == 2
+
+
+def test_the_beginning_of_a_compressed_log_is_read_alone(log):
+    text = TEXT.encode() * 8
+    log.write_bytes(gzip.compress(text))
+    for enough in (1, 1 << 16, len(text) - 1):
+        assert enough <= len(read_content(log, enough=enough)) <= enough + (1 << 16)
+    assert read_content(log, enough=len(text) + 1) == read_content(log) == text

@@ -6,10 +6,12 @@ import gzip
 import hashlib
 import lzma
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.workloads import swf
 from faultsweep.simcore.workloads.summary import processors
 from faultsweep.simcore.workloads.swf import read_swf, write_swf
 from hypothesis import given
@@ -325,20 +327,93 @@ def test_mutated_logs_are_refused_or_read(tmp_path_factory, data):
     reads_or_refuses(path)
 
 
-@given(st.lists(st.text("0123456789.-+e ", min_size=1, max_size=12), min_size=1, max_size=3))
-def test_the_bulk_parser_and_the_careful_one_agree(tmp_path_factory, pieces):
-    """A comment after the first job makes the reader go line by line; the outcome must not change."""
-    path = tmp_path_factory.getbasetemp() / "agree.swf"
-    body = line(1) + "\n" + "".join(line(2, run=piece) + "\n" for piece in pieces)
-    outcomes = []
-    for text in (body, body + "; a comment at the end\n"):
-        path.write_text(text)
-        try:
-            workload = read_swf(path)
-            outcomes.append([workload.run_s.tolist(), workload.size.tolist(), dict(workload.dropped)])
-        except InputError as error:
-            outcomes.append(str(error))
-    assert outcomes[0] == outcomes[1]
+ODD = """
+- --1 -0 -0.5 -1.5 -12 +5 5-3 5-1 -1-1 - 1 1.5 1. 0. . .. .5 -.5 1..2 1.2.3 1.2. 2.-1 1e5 1E-3 1e e5 nan inf 0x10 1_0
+0.1 0.30000000000000004 123456.7890123456789 0.12345678901234567 0.1234567890123456789 007 007.50 00.5 -1. -3.25
+900719925474099.3 9007199254740991 9007199254740993 99999999999999999.9 999999999999999999 999999999999999999.9
+1000000000000000000 -1000000000000000000 1000000000000000001 9223372036854775807 -99999999999999999999 ; abc
+"""
+"""Fields that a parser may take for what they are not; some are what the bulk parser replaces others by."""
+
+
+def outcome(path):
+    """Return all that comes of reading a log: bytes of its arrays, and what else it holds; or the error."""
+    try:
+        workload = read_swf(path)
+    except InputError as error:
+        return str(error)
+    parts = vars(workload) | {name: label.codes for name, label in workload.labels.items()}
+    parts |= workload.dependencies.arrays() if workload.dependencies is not None else {}
+    names = {name: label.names for name, label in workload.labels.items()}
+    return names, {
+        name: (part.dtype.name, part.tobytes()) if isinstance(part, np.ndarray) else part
+        for name, part in parts.items()
+        if name not in ("labels", "dependencies")
+    }
+
+
+def agree(path, text):
+    """Assert that parsing in bulk, each line in bulk, and all line by line have one outcome."""
+    path.write_bytes(text.encode())
+    found = outcome(path)
+    with mock.patch.object(swf, "_BLOCK_BYTES", 1):
+        assert outcome(path) == found
+    with mock.patch.object(swf, "_parse_bulk", return_value=None):
+        assert outcome(path) == found
+
+
+@pytest.mark.parametrize("field", ODD.split())
+def test_parsing_in_bulk_tells_odd_fields(tmp_path, field):
+    fields = line(2).split()
+    for place in (0, 3, 17, 18):
+        for kept in (0, 1, 2):  # the field is added, or stands for one or two others
+            odd = " ".join([*fields[:place], field, *fields[place + kept :]])
+            agree(tmp_path / "odd.swf", "\n".join((line(1), odd, line(3, run=2.5), "")))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (f"{line(2)} 1000000000000000000 {line(3)}", line(4)),
+        (f"{line(2)} 1000000000000000000 {line(3)}", "", line(4).removesuffix(" -1")),
+        (f"{line(2)} -1", line(3).removesuffix(" -1")),
+        (line(2, run="1\r2"),),
+        (line(2, run="1\0"),),
+        (f"-{line(1)}",),
+    ],
+)
+def test_parsing_in_bulk_tells_odd_lines(tmp_path, lines):
+    agree(tmp_path / "odd.swf", "\n".join((line(1), *lines)))
+    agree(tmp_path / "odd.swf", "\n".join(lines))
+
+
+@given(st.data())
+def test_parsing_in_bulk_and_line_by_line_agree(tmp_path_factory, data):
+    lines = [line(number, submit=number).split() for number in range(1, 5)]
+    words = st.one_of(st.sampled_from(ODD.split()), st.text("0123456789.-+e", max_size=20))
+    for _ in range(data.draw(st.integers(1, 4))):
+        fields = data.draw(st.sampled_from(lines))
+        place = data.draw(st.integers(0, len(fields)))
+        fields[place : place + data.draw(st.integers(0, 2))] = [data.draw(words)]
+    blanks = st.sampled_from((" ", " ", "  ", "\t", "\r", "\x0b"))
+    ends = st.sampled_from(("\n", "\n", "\r\n", " \n", "\n\n", "\n; a comment\n", "\n \n"))
+    text = "".join(data.draw(blanks).join(fields) + data.draw(ends) for fields in lines)
+    agree(tmp_path_factory.getbasetemp() / "agree.swf", text)
+
+
+@pytest.mark.parametrize("groups", [("0", "-0"), ("-0", "0")])
+def test_groups_0_and_minus_0_are_one(log, groups):
+    lines = [line(number).split() for number in (1, 2)]
+    for fields, group in zip(lines, groups, strict=True):
+        fields[swf.GROUP] = group
+    assert read_swf(log(*map(" ".join, lines))).labels["account"].names == ("0",)
+
+
+def test_ordinary_lines_are_parsed_in_bulk():
+    lines = [line(1), line(2, run=2.05).replace(" ", "\t"), line(3, user=-2) + "\r", line(4, run=0.1)]
+    table = swf._parse_bulk("\n".join(lines).encode())
+    np.testing.assert_array_equal(table[:, swf.RUN], [10, 2.05, 10, 0.1])
+    np.testing.assert_array_equal(table[:, swf.USER], [7, 7, -2, 7])
 
 
 @pytest.mark.shared
