@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+from faultsweep.cluster.forking import begin, start_method
 from faultsweep.cluster.interrupts import interrupts_wait
 from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER_VARIABLE, SETTINGS, SHORT_LOGS
 
@@ -103,7 +104,8 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
     use_monotonic_clock()
     number = workers or os.cpu_count() or 1
     # a lost process closes its connection; a clock that jumps is no loss
-    settings = {**SETTINGS, "distributed.scheduler.worker-ttl": None}
+    method = start_method()
+    settings = {**SETTINGS, **method, "distributed.scheduler.worker-ttl": None}
     kind = distributed.LocalCluster
     if dashboard is not None:
         from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS, ShownCluster
@@ -113,6 +115,7 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
     client: Any = None
     try:
         with dask.config.set(settings), interrupts_wait() as has_come:
+            begin()
             cluster = kind(
                 n_workers=0,
                 threads_per_worker=1,
@@ -126,6 +129,7 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
                 preload="faultsweep.cluster.steady",
                 silence_logs=logging.CRITICAL,
                 config=settings,  # of processes that are started later, too
+                env=dict(os.environ),
                 memory_limit=system.MEMORY_LIMIT // number,
             )
             # what a worker serves by HTTP, which is nothing, goes to this machine alone
@@ -135,7 +139,7 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
         if dashboard is not None:
             dashboard(cluster.scheduler.how_to_reach())
         client = distributed.Client(cluster, set_as_default=False)
-        with dask.config.set(_PATIENCE):
+        with dask.config.set({**_PATIENCE, **method}):
             yield client
     except BaseException:
         _kill_processes(cluster)  # who stops at once does not wait for what they are running

@@ -20,6 +20,7 @@ SETTINGS: dict[str, Any] = {
     # Dask has workers give free memory back at once, and the next simulation gets it anew, page by page
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 26,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,
+    "distributed.nanny.pre-spawn-environ.PYTHONHASHSEED": "6640",  # as Dask has it: one for all workers
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.system-monitor.gil.enabled": False,

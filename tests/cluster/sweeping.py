@@ -122,14 +122,16 @@ def processes(kind: str) -> list[psutil.Process]:
     for process in psutil.process_iter(["cmdline", "environ"]):
         line = process.info["cmdline"] or []
         mine = (process.info["environ"] or {}).get("SLURM_CONF") == os.environ["SLURM_CONF"]
-        if mine and line and "SLURM_JOB_ID" in process.info["environ"] and _is_of(line, kind):
+        if mine and line and "SLURM_JOB_ID" in process.info["environ"] and _is_of(process, line, kind):
             found.append(process)
     return found
 
 
-def _is_of(line: list[str], kind: str) -> bool:
+def _is_of(process: psutil.Process, line: list[str], kind: str) -> bool:
     if kind == "sweep":
         return line[1:3] == [str(PROGRAM), "run"]
-    if kind == "worker":
-        return any("spawn_main" in word for word in line)
+    if kind == "worker":  # forked from a process with its own command line, or started from nothing
+        parent = process.parent()
+        forked = parent is not None and parent.cmdline() == line and "multiprocessing.forkserver" in " ".join(line)
+        return forked or any("spawn_main" in word for word in line)
     return line[1:4] == ["-P", "-m", f"faultsweep.cluster.{kind}"]

@@ -67,11 +67,16 @@ def finish(process: subprocess.Popen, code: int = 0) -> str:
     return text
 
 
+def is_server(process: psutil.Process | None) -> bool:
+    """Whether workers are forked from a process, or it is one of them: they have its command line."""
+    return process is not None and "multiprocessing.forkserver" in " ".join(process.cmdline())
+
+
 def worker_processes(process: subprocess.Popen) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(process.pid).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # it may end, or be a zombie, while it is looked at
-            if "spawn_main" in " ".join(child.cmdline()):
+            if "spawn_main" in " ".join(child.cmdline()) or (is_server(child) and is_server(child.parent())):
                 found.append(child)
     return found
 
@@ -136,6 +141,18 @@ def test_kill_9_of_workers(tmp_path, moment):
                 chance.choice(workers).send_signal(signal.SIGKILL)
     finish(process)
     assert_complete(tmp_path / "s.zarr", chunks=True)
+
+
+def test_kill_9_of_what_workers_are_forked_from(tmp_path):
+    process = start("run", tmp_path / "s.zarr")
+    while not (workers := worker_processes(process)):
+        time.sleep(0.01)
+    assert is_server(workers[0])
+    time.sleep(1)
+    workers[0].parent().send_signal(signal.SIGKILL)
+    finish(process)
+    assert_complete(tmp_path / "s.zarr", chunks=True)
+    assert not psutil.wait_procs(workers, timeout=30)[1]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -1,0 +1,63 @@
+"""Workers are forked from a process that has what they need, and have the environment of now."""
+
+import os
+import sys
+
+import psutil
+import pytest
+from faultsweep.cluster import forking
+from faultsweep.cluster.connect import connect
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux alone")
+NAME = "FAULTSWEEP_TEST_OF_FORKING"
+
+
+def seen() -> tuple[str | None, str, bool]:
+    """A variable of a worker, the command line of where it comes from, and whether the simulator is there."""
+    parent = psutil.Process().parent()
+    return os.environ.get(NAME), " ".join(parent.cmdline()), "faultsweep.sweeps.simulator" in sys.modules
+
+
+def seen_by_workers() -> tuple[str | None, bool]:
+    """The variable, and whether the workers of a new cluster are forked."""
+    with connect("local", 2) as client:
+        (value, line, loaded), other = client.run(seen).values()
+    assert (value, line, loaded) == other
+    forked = "multiprocessing.forkserver" in line
+    assert loaded or not forked
+    return value, forked
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch):
+    """Start from the environment in which the process began, if it did, without the variable."""
+    for name, value in forking._begun_with.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv(NAME, raising=False)
+
+
+def test_workers_have_the_environment_of_now(monkeypatch):
+    assert seen_by_workers() == (None, True)
+    monkeypatch.setenv(NAME, "1")
+    assert seen_by_workers() == ("1", True)
+    monkeypatch.setenv(NAME, "2")
+    assert seen_by_workers() == ("2", True)
+    monkeypatch.delenv(NAME)
+    assert seen_by_workers() == (None, True)
+
+
+def test_workers_start_from_nothing_where_a_variable_is_gone(monkeypatch):
+    assert seen_by_workers() == (None, True)
+    monkeypatch.setitem(forking._begun_with, NAME, "1")
+    assert seen_by_workers() == (None, False)
+
+
+def test_workers_start_from_nothing_where_their_python_would_be_another_one(monkeypatch):
+    assert seen_by_workers() == (None, True)
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    assert seen_by_workers() == (None, False)
+
+
+def test_a_script_has_its_imports_forked():
+    assert forking._of_script() <= sys.modules.keys()
+    assert not {name for name in forking._of_script() if name.partition(".")[0] not in forking._KNOWN}
