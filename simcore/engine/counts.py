@@ -22,7 +22,7 @@ from faultsweep.simcore.engine.state import LENGTHS, LEVELS, State
 
 _MARGIN_S = 1e-3
 """Room that is shorter by so much than a job is none for it, whatever rounding makes of times."""
-_LONGEST_S = 2.0 ** (LENGTHS - 2)
+_LONGEST_S = 2.0 ** (LENGTHS / 2 - 1)
 """The least length of the last class."""
 _NONE = -1
 _NOBODY = 1 << 60
@@ -30,13 +30,13 @@ _NOBODY = 1 << 60
 
 @inlined
 def length_class(seconds: float) -> int:
-    """Return the highest class of lengths whose least length is not larger: of 1 s, 2 s, 4 s, ...; the first is for all
-    below 1 s."""
+    """Return the highest class of lengths whose least length is not larger: of 1 s, 1.4 s, 2 s, 2.8 s, ..., the roots
+    of 1, 2, 4, 8, ...; the first is for all below 1 s."""
     if seconds < 1.0:
         return 0
     if not seconds < _LONGEST_S:  # NaN as well
         return LENGTHS - 1
-    return 1 + highest_bit(np.uint64(int(seconds)))
+    return 1 + highest_bit(np.uint64(int(seconds * seconds)))
 
 
 @kernel
@@ -365,7 +365,8 @@ def _fit_in_gains(s: State, job: int, level: int, row: int, after: int) -> tuple
     shift = np.uint64(s.job.length[job])
     for generation in range(2):
         first = s.job.asked[job] if generation != s.generation else 0
-        if s.newest_gain[generation, level] < first:
+        earliest = s.first_gain[generation, level, s.job.length[job]]
+        if s.newest_gain[generation, level] < first or earliest > min(latest, found[0]):
             continue
         first += generation * (s.gain_from.shape[0] >> 1)
         classes = s.gain_classes[generation, level] >> shift << shift

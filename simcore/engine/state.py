@@ -114,7 +114,7 @@ THEN_FREE = 2  # profile_masks: midplanes and wires that are free then
 # --- indices on a flat machine: of the profile (conservative) and of long queues (EASY) ----------------------------
 LEVELS = 8  # of numbers of nodes
 BLOCK = 64  # jobs
-LENGTHS = 32  # classes of lengths of time: below 1 s, then from 1 s, 2 s, 4 s, ... on
+LENGTHS = 64  # classes of lengths of time: below 1 s, then from 1 s, 1.4 s, 2 s, 2.8 s, 4 s, ... on
 
 # --- what policies are to the engine: the numbers of policies are their places in their roles, 0 the default's --------
 DEFAULT = 0

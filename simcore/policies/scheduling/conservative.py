@@ -222,7 +222,7 @@ def _start_reserved(s: State) -> bool:
     position = s.queue_head
     while position < s.queue_tail and (s.kind != FLAT or s.row_starts[s.first_row] > 0):
         job = s.queue[position]
-        if reserved_start(s, job) != now:
+        if s.job.reserved_row[job] != s.first_row if s.kind == FLAT else reserved_start(s, job) != now:
             position += 1
             continue
         position = next_without(s, position)
