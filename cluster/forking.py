@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from multiprocessing import forkserver
+from types import FunctionType, ModuleType
 from typing import Any
 
 import dask
@@ -62,6 +63,7 @@ def begin() -> None:
 def _of_script() -> set[str]:
     """Return what the user's script has of some packages: each worker runs its imports again."""
     script = sys.modules["__main__"]
-    values = vars(script).values() if hasattr(script, "__file__") else ()
-    named = {str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in values}
+    values = list(vars(script).values()) if hasattr(script, "__file__") else []
+    named = {value.__name__ for value in values if type(value) is ModuleType}
+    named |= {value.__module__ for value in values if type(value) in (FunctionType, type)}
     return {name for name in named & sys.modules.keys() if name.partition(".")[0] in _KNOWN}

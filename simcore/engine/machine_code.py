@@ -9,10 +9,12 @@ An event loop is a file of its own there, which LLVM loads: Numba, which made it
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
 import pickle
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -34,6 +36,7 @@ _COMPILER = "faultsweep.simcore.engine.state_types"
 """The module that is imported for compiling, and all that it reaches."""
 _OF_C = {"numba_nextafter": "nextafter"}
 """What Numba has of its own and the C library, too."""
+_HASH = re.compile("[0-9a-f]{64}")
 _DIGEST = 32  # bytes at the begin of a file
 
 
@@ -67,12 +70,12 @@ def _numba_version() -> str:
 def _meaning(module: str) -> str:
     """Return the meaning of a module, which takes 0.1 s to find: it is kept as long as no source changes."""
     path = cache_dir() / "meanings" / hashlib.sha256(f"{module} {_sources()}".encode()).hexdigest()[:16]
-    try:
-        return path.read_text()
-    except OSError:
-        meaning = meaning_of(module)
-        _write(path, meaning.encode())
-        return meaning
+    with contextlib.suppress(OSError, ValueError):
+        if _HASH.fullmatch(kept := path.read_text()):  # a power cut may have left another text
+            return kept
+    meaning = meaning_of(module)
+    _write(path, meaning.encode())
+    return meaning
 
 
 @lru_cache

@@ -1,6 +1,7 @@
 """Workers are forked from a process that has what they need, and have the environment of now."""
 
 import os
+import subprocess
 import sys
 
 import psutil
@@ -56,6 +57,33 @@ def test_workers_start_from_nothing_where_their_python_would_be_another_one(monk
     assert seen_by_workers() == (None, True)
     monkeypatch.setenv("PYTHONOPTIMIZE", "1")
     assert seen_by_workers() == (None, False)
+
+
+SCRIPT = """
+import signal
+from pathlib import Path
+from numpy import random
+import psutil
+from faultsweep.cluster.connect import connect
+
+def look():
+    blocked = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("SigBlk"))
+    terminated = int(blocked.split()[1], 16) >> (signal.SIGTERM - 1) & 1
+    return random.random(), psutil.Process().parent().num_threads(), terminated
+
+if __name__ == "__main__":
+    with connect("local", 3) as client:
+        numbers, threads, blocked = zip(*client.run(look).values())
+    print(len(set(numbers)), set(threads), set(blocked))
+"""
+
+
+def test_forked_workers_draw_different_numbers_and_end_on_sigterm(tmp_path):
+    """What is forked has NumPy's global generator, and must have one thread."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert said.stdout == "3 {1} {0}\n"
 
 
 def test_a_script_has_its_imports_forked():

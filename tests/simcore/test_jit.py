@@ -187,6 +187,18 @@ def test_of_an_event_loop_that_is_not_whole_nothing_is_run(tree):
         assert path.read_bytes() == whole
 
 
+def test_a_meaning_that_is_not_whole_is_found_again(tree):
+    """An empty one would be that of all sources, and their old code would run."""
+    run_loop(tree, "log2")
+    meanings = list((tree / "cache").rglob("meanings/*"))
+    whole = [path.read_bytes() for path in meanings]
+    for broken in (b"", b"\xff\xfe", whole[0][:-1]):
+        for path in meanings:
+            path.write_bytes(broken)
+        assert run_loop(tree, "log2")[0] == "42 41 False"
+        assert [path.read_bytes() for path in meanings] == whole
+
+
 def test_a_simulation_needs_no_compiler_once_there_is_a_loop(tmp_path):
     """Numba takes longer to import than a thousand jobs to simulate."""
     program = (
