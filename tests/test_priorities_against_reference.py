@@ -38,7 +38,7 @@ SETTINGS = st.fixed_dictionaries(
         "tres_weights": st.sampled_from(((), (("cpu", 900),), (("node", 300), ("gpu", 700), ("mem", 50)))),
         "nice": st.booleans(),
         "site_factor": st.booleans(),
-        "period": st.sampled_from((0, 1, 7.5, 20, 300)),
+        "period": st.sampled_from((0, 5, 7.5, 20, 300)),
     }
 )
 
