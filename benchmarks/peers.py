@@ -6,8 +6,8 @@
 
 Each peer runs in a virtual environment of its own (made in ``build/peers`` with pip), by a script of
 ``benchmarks/peer_scripts`` that uses it as its documents say, and that knows nothing of what is checked here. Costs are
-the processor time of all processes of a sweep, from the start of Python on, in rounds in which every peer has a turn;
-medians, with the least and the most beside them. The exit code is 1 where we are behind.
+the processor time of all processes of a sweep, from the start of Python until an xarray Dataset with names is on the
+disk, in rounds in which every peer has a turn; medians, with the least and the most beside them. The exit code is 1 where we are behind.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ PEERS = {
         Peer("xsweep", "xsweep_store.py", ("xsweep",), (25, 20)),  # 5,000 points took longer than 600 s
         Peer("joblib", "joblib_xarray.py", ("joblib", "xarray", "zarr")),
         Peer("dask.delayed", "dask_delayed.py", ("dask", "distributed", "xarray", "zarr")),
-        Peer("signac", "signac_project.py", ("signac", "xarray", "pandas")),
+        Peer("signac", "signac_project.py", ("signac", "xarray", "zarr", "pandas")),
     )
 }
 
@@ -273,7 +273,7 @@ def costs(ways: list[Way], small: bool) -> dict[str, dict[str, list[float]]]:
                 a, b = (10, 8) if small else way.points
                 with folder() as path:
                     error: list[str] = []
-                    took = processor_s(lambda: error.append(way.sweep(path, function, a, b)))  # noqa: B023 - called at once
+                    took = processor_s(lambda: error.append(way.sweep(path, function, a, b, LABELLED="1")))  # noqa: B023 - called at once
                     if error[0]:
                         raise SystemExit(f"{way.name}, {function}: {error[0]}")
                     found[function][way.name].append(1000 * took / (a * b))

@@ -39,5 +39,10 @@ def read(folder):
     return xr.Dataset(table, {"a": data["a"].values, "b": data["b"].values})
 
 
+def label(folder):
+    """Write that Dataset."""
+    read(folder).to_zarr(folder / "s.zarr", mode="w")
+
+
 if __name__ == "__main__":
-    points.main(sweep, read)
+    points.main(sweep, read, label)

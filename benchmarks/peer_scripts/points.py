@@ -2,7 +2,8 @@
 
 A script of a peer gives ``main`` two functions: ``sweep(function, names, a, b, folder)`` runs a function of two
 arguments over the grid on two processes and leaves all in the folder, and goes on where there is something;
-``read(folder)`` returns it as an xarray Dataset, in another process.
+``read(folder)`` returns it as an xarray Dataset, in another process. Where what ``sweep`` leaves is no Dataset on the
+disk, ``label(folder)`` writes one, which is part of what a sweep costs.
 """
 
 import json
@@ -75,13 +76,15 @@ def as_text(value):
     return f"text {value.item()}" if isinstance(value.item(), str) else f"object {value.item()!r}"
 
 
-def main(sweep, read):
+def main(sweep, read, label=None):
     """Do what the command line says."""
     what, folder, *more = sys.argv[1:]
     if what == "sweep":
         function, names = FUNCTIONS[more[2]]
         a, b = ([float(i) for i in range(int(number))] for number in more[:2])
         sweep(function, names, a, b, Path(folder))
+        if label and "LABELLED" in os.environ:
+            label(Path(folder))
         return
     data = read(Path(folder))
     for extra in [dim for dim in data.dims if dim not in ("a", "b")]:

@@ -35,5 +35,10 @@ def read(folder):
     return pd.DataFrame(rows).set_index(["a", "b"]).to_xarray()
 
 
+def label(folder):
+    """Write that Dataset."""
+    read(folder).to_zarr(folder / "s.zarr", mode="w")
+
+
 if __name__ == "__main__":
-    points.main(sweep, read)
+    points.main(sweep, read, label)
