@@ -10,7 +10,6 @@ import threading
 import time
 from typing import Any
 
-import numpy as np
 from distributed import batched
 
 
@@ -24,13 +23,9 @@ def use_monotonic_clock() -> None:
 
 
 def dask_setup(worker: Any) -> None:
-    """Let a worker ignore Ctrl-C, too: the terminal sends it to all processes, and the client alone answers it.
-
-    Forked workers would all draw the same numbers from NumPy's global generator, which Python does not seed anew.
-    """
+    """Let a worker ignore Ctrl-C, too: the terminal sends it to all processes, and the client alone answers it."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    np.random.seed()
 
 
 use_monotonic_clock()
