@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
-from faultsweep.cluster.forking import begin, start_method
+from faultsweep.cluster.forking import begin
 from faultsweep.cluster.interrupts import interrupts_wait
 from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER_VARIABLE, SETTINGS, SHORT_LOGS
 
@@ -104,7 +104,7 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
     use_monotonic_clock()
     number = workers or os.cpu_count() or 1
     # a lost process closes its connection; a clock that jumps is no loss
-    method = start_method()
+    method = begin()
     settings = {**SETTINGS, **method, "distributed.scheduler.worker-ttl": None}
     kind = distributed.LocalCluster
     if dashboard is not None:
@@ -115,7 +115,6 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
     client: Any = None
     try:
         with dask.config.set(settings), interrupts_wait() as has_come:
-            begin()
             cluster = kind(
                 n_workers=0,
                 threads_per_worker=1,

@@ -6,19 +6,28 @@ this one; what it has not taken over from the environment since it began is give
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import re
+import resource
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing import forkserver
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
+from faultsweep.cluster.forked import VARIABLE
+from faultsweep.cluster.interrupts import interrupts_wait
+from faultsweep.cluster.settings import SETTINGS
 
-_EARLY = re.compile("PYTHON|LD_|GLIBC|MALLOC|NPY|OMP|MKL|OPENBLAS")
+_EARLY = re.compile("PYTHON|LD_|GLIBC|MALLOC|NPY|OMP|MKL|OPENBLAS|NUMBA|TZ|LANG|LC_|LOCPATH")
 """Variables that a process reads before a worker can be told of them."""
 _METHOD = "distributed.worker.multiprocessing-method"
+_FIRST = "faultsweep.cluster.forked"
 _ALWAYS = (
     "distributed",
     "faultsweep.cluster.steady",
@@ -30,34 +39,99 @@ _ENGINE = {"faultsweep.simcore.simulate"}
 """What they import to simulate, if this process has it: not all sweeps do."""
 _KNOWN = ("faultsweep", "dask", "numpy", "pandas", "xarray", "zarr")
 """Packages that start no threads when they are imported, and may be forked."""
-_begun_with: dict[str, str] = {}
-"""The environment in which the process began, empty before."""
+_LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
-def start_method() -> dict[str, Any]:
-    """Return Dask's setting of how worker processes start."""
-    return {_METHOD: "forkserver" if sys.platform == "linux" and _is_of_use() else "spawn"}
+class _Begun(NamedTuple):
+    """The process that runs, and how it began."""
+
+    pid: int
+    environment: dict[str, str]
+    rights: list[Any]
+
+
+_lock = threading.Lock()
+_begun: list[_Begun] = []
+"""At most one: if that ends, workers start from nothing."""
+
+
+def begin() -> dict[str, Any]:
+    """Return Dask's setting of how worker processes start, with what they are forked from running, if they are.
+
+    A process of another's, such as the user's script, has begun with another environment: then they are not.
+    """
+    with _lock, interrupts_wait(), dask.config.set(SETTINGS):
+        if not _begun and sys.platform == "linux" and not sys.flags.ignore_environment and _pid() is None:
+            _start()
+        return {_METHOD: "forkserver" if _is_of_use() else "spawn"}
+
+
+def _pid() -> int | None:
+    """Return which process multiprocessing forks from now."""
+    server: Any = forkserver
+    pid: int | None = server._forkserver._forkserver_pid
+    return pid
+
+
+def _start() -> None:
+    for name, value in dask.config.get("distributed.nanny.pre-spawn-environ").items():
+        os.environ[name] = str(value)  # as Dask does before it starts a worker
+    multiprocessing.set_forkserver_preload([_FIRST, *_ALWAYS, *sorted(_ENGINE & sys.modules.keys() | _of_script())])
+    try:
+        with _modules_from_here():
+            forkserver.ensure_running()
+    except OSError:  # no place for a socket: the folder for temporary files has too long a name, say
+        return
+    finally:
+        multiprocessing.set_forkserver_preload([])  # one that is started in its place has modules from elsewhere
+    pid = _pid()
+    if pid is not None:
+        _begun.append(_Begun(pid, dict(os.environ), _rights()))
+
+
+@contextmanager
+def _modules_from_here() -> Iterator[None]:
+    """Let a process that is started find the modules that this one has, and no others from the folder at hand."""
+    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if isinstance(entry, str))
+    given = {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given, **{VARIABLE: json.dumps(before)})
+    try:
+        yield
+    finally:
+        del os.environ[VARIABLE]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _is_of_use() -> bool:
-    """Tell whether the environment has lost nothing, and changed nothing that processes read early."""
-    now = dict(os.environ)
-    return not _begun_with or (_early(now) == _early(_begun_with) and _begun_with.keys() <= now.keys())
+    """Tell whether the process runs, and would fork what this one would start, but for variables that it can tell.
+
+    What has been forked from this process by the user is not its parent, and cannot ask it for workers.
+    """
+    if not _begun or not _is_running(_begun[0].pid):
+        return False
+    now, then = dict(os.environ), _begun[0].environment
+    return _early(now) == _early(then) and then.keys() <= now.keys() and _rights() == _begun[0].rights
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return _pid() == pid and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:
+        return False
 
 
 def _early(environment: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if _EARLY.match(name)}
 
 
-def begin() -> None:
-    """Start the process, unless it runs. Dask is set up as above."""
-    if _begun_with or dask.config.get(_METHOD) != "forkserver":
-        return
-    for name, value in dask.config.get("distributed.nanny.pre-spawn-environ").items():
-        os.environ[name] = str(value)  # as Dask does before it starts a worker
-    multiprocessing.set_forkserver_preload([*_ALWAYS, *sorted(_ENGINE & sys.modules.keys() | _of_script())])
-    forkserver.ensure_running()
-    _begun_with.update(os.environ)
+def _rights() -> list[Any]:
+    """Return what a process takes over from the one that starts it, beside the environment."""
+    return [os.sched_getaffinity(0), os.nice(0), *map(resource.getrlimit, _LIMITS)]
 
 
 def _of_script() -> set[str]:

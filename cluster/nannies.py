@@ -21,7 +21,7 @@ from typing import Any
 import dask
 import distributed
 from faultsweep.cluster.connect import read_credentials
-from faultsweep.cluster.forking import begin, start_method
+from faultsweep.cluster.forking import begin
 from faultsweep.cluster.scheduler import until_signalled
 from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER, SETTINGS, WORKERS
 from faultsweep.cluster.steady import use_monotonic_clock
@@ -83,9 +83,8 @@ def main() -> None:
     parser.add_argument("--scratch", help="folder of the node for temporary files")
     arguments = parser.parse_args()
     use_monotonic_clock()
-    settings = {**SETTINGS, **start_method()}
+    settings = {**SETTINGS, **begin()}
     with tempfile.TemporaryDirectory(prefix="faultsweep-", dir=arguments.scratch) as scratch, dask.config.set(settings):
-        begin()
         try:
             asyncio.run(until_signalled(serve(arguments, scratch)))
         except TimeoutError as error:

@@ -1,8 +1,12 @@
 """Workers are forked from a process that has what they need, and have the environment of now."""
 
 import os
+import resource
+import shutil
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -32,8 +36,9 @@ def seen_by_workers() -> tuple[str | None, bool]:
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch):
     """Start from the environment in which the process began, if it did, without the variable."""
-    for name, value in forking._begun_with.items():
-        monkeypatch.setenv(name, value)
+    for begun in forking._begun:
+        for name, value in begun.environment.items():
+            monkeypatch.setenv(name, value)
     monkeypatch.delenv(NAME, raising=False)
 
 
@@ -49,14 +54,25 @@ def test_workers_have_the_environment_of_now(monkeypatch):
 
 def test_workers_start_from_nothing_where_a_variable_is_gone(monkeypatch):
     assert seen_by_workers() == (None, True)
-    monkeypatch.setitem(forking._begun_with, NAME, "1")
+    monkeypatch.setitem(forking._begun[0].environment, NAME, "1")
     assert seen_by_workers() == (None, False)
 
 
-def test_workers_start_from_nothing_where_their_python_would_be_another_one(monkeypatch):
+@pytest.mark.parametrize(("name", "value"), [("PYTHONOPTIMIZE", "1"), ("TZ", "Asia/Tokyo"), ("NUMBA_BOUNDSCHECK", "1")])
+def test_workers_start_from_nothing_where_they_would_not_see_a_variable(monkeypatch, name, value):
     assert seen_by_workers() == (None, True)
-    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    monkeypatch.setenv(name, value)
     assert seen_by_workers() == (None, False)
+
+
+def test_workers_start_from_nothing_where_they_would_have_other_limits():
+    assert seen_by_workers() == (None, True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0 if soft else hard, hard))
+    try:
+        assert seen_by_workers() == (None, soft == hard == 0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 
 SCRIPT = """
@@ -79,7 +95,7 @@ if __name__ == "__main__":
 
 
 def test_forked_workers_draw_different_numbers_and_end_on_sigterm(tmp_path):
-    """What is forked has NumPy's global generator, and must have one thread."""
+    """What is forked has NumPy's global generator, which Dask seeds anew, and must have one thread."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
@@ -89,3 +105,125 @@ def test_forked_workers_draw_different_numbers_and_end_on_sigterm(tmp_path):
 def test_a_script_has_its_imports_forked():
     assert forking._of_script() <= sys.modules.keys()
     assert not {name for name in forking._of_script() if name.partition(".")[0] not in forking._KNOWN}
+
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACES = """
+import sys
+
+sys.path.insert(0, {tree!r})
+
+from faultsweep.cluster.connect import connect
+
+def look():
+    import os
+    import faultsweep.sweeps.simulator
+    import psutil
+    forked = "multiprocessing.forkserver" in " ".join(psutil.Process().parent().cmdline())
+    return faultsweep.sweeps.simulator.__file__, forked, os.environ.get("PYTHONPATH"), os.environ.get("PYTHONSAFEPATH")
+
+if __name__ == "__main__":
+    with connect("local", 1) as client:
+        print(*client.run(look).values())
+"""
+
+
+def run(script, folder=None, **variables):
+    """Run a script in a folder, or in its own, and return what it says."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    command, folder = [sys.executable, script], folder or script.parent
+    return subprocess.run(
+        command, cwd=folder, env=environment | variables, stdout=subprocess.PIPE, text=True, timeout=100, check=True
+    ).stdout
+
+
+def test_forked_workers_have_the_modules_of_the_script(tmp_path):
+    """Of two versions of the simulator, theirs has to be the one of the script."""
+    tree = tmp_path / "tree"
+    for part in ("faultsweep", "simcore", "sweeps", "cluster"):
+        shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
+    script = tmp_path / "script.py"
+    script.write_text(PLACES.format(tree=str(tree)))
+    assert run(script) == f"{(str(tree / 'sweeps/simulator.py'), True, None, None)}\n"
+
+
+def test_the_folder_at_hand_has_no_modules_for_workers(tmp_path):
+    """The command of an installed package does not look there, either."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("toolz", "yaml", "faultsweep", "psutil"):
+        (folder / f"{name}.py").write_text("raise SystemExit('no module of yours')")
+    script = tmp_path / "script.py"
+    script.write_text(PLACES.format(tree=str(ROOT / "docs")))
+    assert run(script, folder) == f"{(str(ROOT / 'sweeps/simulator.py'), True, None, None)}\n"
+
+
+OTHERS = """
+import contextlib
+import multiprocessing
+import os
+import signal
+from multiprocessing import forkserver
+
+import psutil
+from faultsweep.cluster.connect import connect
+
+def parent():
+    return "forked" if "multiprocessing.forkserver" in " ".join(psutil.Process().parent().cmdline()) else "new"
+
+def sweep(name):
+    with connect("local", 1) as client:
+        print(name, *client.run(parent).values(), flush=True)
+
+def in_child(method):
+    child = multiprocessing.get_context(method).Process(target=sweep, args=(method,))
+    child.start()
+    child.join(30)
+    child.kill()
+
+def end_server():
+    pid = forkserver._forkserver._forkserver_pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+if __name__ == "__main__":
+    {steps}
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("sweep('first'); in_child('fork'); sweep('last')", "first forked fork new last forked"),
+        ("sweep('first'); in_child('forkserver'); in_child('spawn')", "first forked forkserver forked spawn forked"),
+        ("in_child('forkserver'); sweep('last')", "forkserver forked last new"),
+        ("sweep('first'); end_server(); sweep('last')", "first forked last new"),
+    ],
+)
+def test_a_script_may_have_processes_of_its_own(tmp_path, steps, said):
+    script = tmp_path / "script.py"
+    script.write_text(OTHERS.format(steps=steps))
+    assert run(script).split() == said.split()
+
+
+def test_workers_start_from_nothing_where_there_is_no_place_for_a_socket(tmp_path):
+    """The name of a socket has at most 107 bytes."""
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(OTHERS.format(steps="sweep('first')"))
+    assert run(script, TMPDIR=str(folder)) == "first new\n"
+
+
+def test_a_process_that_is_killed_leaves_no_socket(tmp_path):
+    script = tmp_path / "script.py"
+    steps = "cluster = connect('local', 1); cluster.__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
+    script.write_text(OTHERS.format(steps=steps))
+    command = [sys.executable, script]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    subprocess.run(command, env=os.environ | {"TMPDIR": str(temporary)}, check=False)
+    end = time.monotonic() + 30
+    while list(temporary.glob("pymp-*")) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not list(temporary.glob("pymp-*"))
