@@ -22,11 +22,16 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np import arrayobj as _untyped_arrayobj
 
+from faultsweep.errors import InputError
+
 # Numba's annotations know neither its settings nor all options of its compiler.
 numba_config: Any = _untyped_config
 _compile: Any = numba.njit
 _cfunc: Any = numba.cfunc
 arrayobj: Any = _untyped_arrayobj
+
+if numba_config.DISABLE_JIT:  # by its file of settings, or by a script that has set it
+    raise InputError("Numba was told otherwise not to compile: set NUMBA_DISABLE_JIT=1 in the environment instead")
 
 _ROOT = Path(__file__).resolve().parents[1]
 

@@ -2,7 +2,7 @@
 
 Numba's disk cache does not notice a change in a function that a cached kernel calls from another file: it silently
 runs the old code. So the name of a kernel's directory is a hash of what its module reaches (``meaning.py``), of Numba's
-version, of the processor type and of the bounds-check flag (Numba ignores a changed flag on a cache hit, too).
+version, of the processor type and of how Numba is set up (it ignores a changed setting on a cache hit, too).
 
 An event loop is a file of its own there, which LLVM loads: Numba, which made it, takes longer to import than most runs.
 """
@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +37,12 @@ _COMPILER = "faultsweep.simcore.engine.state_types"
 """The module that is imported for compiling, and all that it reaches."""
 _OF_C = {"numba_nextafter": "nextafter"}
 """What Numba has of its own and the C library, too."""
+_SETTINGS = re.compile("NUMBA_(BOUNDSCHECK|CPU_|DEBUGINFO|DISABLE_INTEL|ENABLE_AVX|LLVM_REF|LOOP_|OPT|SLP_)")
+"""Variables that decide to what Numba compiles a function."""
+_SETTINGS_FILE = Path(".numba_config.yaml")
+"""Where Numba looks for them, too: in the folder at hand."""
 _HASH = re.compile("[0-9a-f]{64}")
+_CODE = (".py", ".pyc")  # the latter where a module has no source
 _DIGEST = 32  # bytes at the begin of a file
 
 
@@ -47,14 +53,29 @@ def is_set(flag: str) -> bool:
 
 
 def has_bmi2() -> bool:
-    """Tell whether the processor moves bits to those of a mask in one instruction."""
-    return bool(llvm.get_host_cpu_features().get("bmi2"))
+    """Tell whether the processor that is compiled for moves bits to those of a mask in one instruction.
+
+    LLVM ends the process where it has been told of a processor that does not.
+    """
+    told = _settings()
+    if _SETTINGS_FILE.name in told:
+        return False
+    features = told.get("NUMBA_CPU_FEATURES", "" if told.get("NUMBA_CPU_NAME", "").lower() == "generic" else None)
+    return bool(llvm.get_host_cpu_features().get("bmi2")) if features is None else "+bmi2" in features.split(",")
+
+
+def _settings() -> dict[str, str]:
+    """Return what the user tells Numba of how to compile."""
+    told = {name: value for name, value in os.environ.items() if _SETTINGS.match(name)}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        told[_SETTINGS_FILE.name] = _SETTINGS_FILE.read_text()
+    return told
 
 
 def kernel_hash(*modules: str) -> str:
     """Return the hash of everything that decides what the compiled kernels of these modules do."""
     processor = f"{llvm.get_host_cpu_name()} {sorted(llvm.get_host_cpu_features().items())}"
-    parts = (*map(_meaning, (*modules, _COMPILER)), _numba_version(), processor, str(is_set("BOUNDSCHECK")))
+    parts = (*map(_meaning, (*modules, _COMPILER)), _numba_version(), processor, str(sorted(_settings().items())))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -69,24 +90,46 @@ def _numba_version() -> str:
 @lru_cache
 def _meaning(module: str) -> str:
     """Return the meaning of a module, which takes 0.1 s to find: it is kept as long as no source changes."""
-    path = cache_dir() / "meanings" / hashlib.sha256(f"{module} {_sources()}".encode()).hexdigest()[:16]
+    sources = _sources()
+    if not sources:
+        return meaning_of(module)
+    path = cache_dir() / "meanings" / hashlib.sha256(f"{module} {sources}".encode()).hexdigest()[:16]
     with contextlib.suppress(OSError, ValueError):
         if _HASH.fullmatch(kept := path.read_text()):  # a power cut may have left another text
             return kept
     meaning = meaning_of(module)
+    if _read_sources() != sources:  # edited since this process has imported them: the meaning is of other kernels
+        return hashlib.sha256(sources.encode()).hexdigest()
     _write(path, meaning.encode())
     return meaning
 
 
 @lru_cache
 def _sources() -> str:
-    """Return the sizes and dates of all sources that a kernel may reach: by these Python knows that it has compiled
-    them, too."""
+    """Return the sources as they were when this module was imported, before those of kernels."""
+    return _read_sources()
+
+
+def _read_sources() -> str:
+    """Return the sizes, dates and hashes of all sources that a kernel may reach; "" if they are no files.
+
+    By sizes and dates Python knows what it has compiled, but it keeps that beside the sources: here one folder serves
+    all copies, and copies of two versions may have files of one size and date, as a container's or an archive's do.
+    """
     core, base = os.path.dirname(os.path.dirname(__file__)), os.path.dirname(errors.__file__)
-    folders = [*(folder for folder, _, _ in os.walk(core)), base]
-    entries = [entry for folder in folders for entry in os.scandir(folder) if entry.name.endswith(".py")]
-    found = sorted((entry.path, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries)
-    return f"{sys.version} {found}"
+    folders = [*os.walk(core), *islice(os.walk(base), 1)]
+    files = [os.path.join(folder, name) for folder, _, names in folders for name in names if name.endswith(_CODE)]
+    found = [_of_file(path) for path in sorted(files) if os.path.basename(os.path.dirname(path)) != "__pycache__"]
+    return f"{sys.version} {found}" if found else ""
+
+
+def _of_file(path: str) -> tuple[str, int, int, str]:
+    with open(path, "rb") as file:
+        stat = os.fstat(file.fileno())
+        return path, stat.st_size, stat.st_mtime_ns, hashlib.sha256(file.read()).hexdigest()
+
+
+_sources()
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -51,11 +51,11 @@ def compiled(first, tmp_path):
     return shutil.copytree(first, tmp_path / "compiled")
 
 
-def ask(tree, cache=None, more=""):
+def ask(tree, cache=None, more="", first="", settings=""):
     environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(cache or tree / "cache"), "PYTHONPATH": str(tree)}
-    answer = subprocess.run(
-        [sys.executable, "-c", ASK + more], cwd=tree, env=environment, capture_output=True, text=True, check=True
-    )
+    environment |= [setting.split("=") for setting in settings.split() if "=" in setting]
+    command = [sys.executable, "-c", first + ASK + more]
+    answer = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True)
     size, counts, *said = answer.stdout.strip().splitlines()
     hits, misses = map(int, counts.split())
     return int(size), hits, misses, *said
@@ -71,6 +71,56 @@ def test_second_process_compiles_nothing_and_an_edit_shows(compiled):
     size, hits, _ = ask(compiled)
     assert hits == 0
     assert size != 16
+
+
+def test_an_edit_after_the_import_is_not_taken_for_what_was_imported(compiled):
+    """A notebook may be open for days before it simulates, while the package is upgraded."""
+    edit = """
+from pathlib import Path
+from faultsweep.simcore.engine import bits
+path = Path(bits.__file__)
+path.write_text(path.read_text().replace("return _count(mask)", "return _count(mask) * 0 + 1"))
+"""
+    assert ask(compiled, first=f"import faultsweep.simcore.finders.columns\n{edit}") == (16, 0, 1)
+    for hits in (0, 1):
+        size, *counts = ask(compiled)
+        assert size != 16
+        assert counts == [hits, 1 - hits]
+
+
+def test_an_edit_shows_that_leaves_size_and_date_of_a_file(compiled):
+    """Archives and images of containers may have one date for all files."""
+    bits = compiled / "simcore" / "engine" / "bits.py"
+    before = bits.stat()
+    bits.write_text(bits.read_text().replace("return _count(mask)", "return mask - mask").replace("\n\n\n", "\n\n", 1))
+    text = bits.read_text()
+    bits.write_text(text + "#" * (before.st_size - len(text.encode())))
+    os.utime(bits, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert bits.stat().st_size == before.st_size
+    for cached in compiled.rglob("bits.*.pyc"):
+        cached.unlink()
+    size, hits, _ = ask(compiled)
+    assert (size == 16, hits) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    "setting", ["NUMBA_SLP_VECTORIZE=1", "NUMBA_CPU_NAME=generic", "NUMBA_CPU_FEATURES=+sse2", "file"]
+)
+def test_another_setting_of_numba_is_another_kernel(compiled, setting):
+    """LLVM ends the process that compiles what the processor that it is told of cannot do."""
+    more = "from faultsweep.simcore.engine import machine_code\nprint(machine_code.has_bmi2())"
+    if setting == "file":
+        (compiled / ".numba_config.yaml").write_text("cpu_name: generic\n")
+    answers = [ask(compiled, more=more, settings=setting) for _ in range(2)]
+    assert [answer[:3] for answer in answers] == [(16, 0, 1), (16, 1, 0)]
+    assert answers[0][3] == "False" or "SLP" in setting
+
+
+def test_who_tells_numba_itself_not_to_compile_is_told_how(tree):
+    (tree / ".numba_config.yaml").write_text("disable_jit: 1\n")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        ask(tree)
+    assert failed.value.stderr.splitlines()[-1].endswith(": set NUMBA_DISABLE_JIT=1 in the environment instead")
 
 
 def test_a_kernel_of_another_package_is_never_stale(tree):
