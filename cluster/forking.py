@@ -60,6 +60,9 @@ def begin() -> dict[str, Any]:
 
     A process of another's, such as the user's script, has begun with another environment: then they are not.
     """
+    script: Any = sys.modules["__main__"]
+    if getattr(script, "__file__", None) == "<stdin>":
+        del script.__file__  # workers would look for a file of that name, and end
     with _lock, interrupts_wait(), dask.config.set(SETTINGS):
         if not _begun and sys.platform == "linux" and not sys.flags.ignore_environment and _pid() is None:
             _start()

@@ -206,6 +206,13 @@ def test_a_script_may_have_processes_of_its_own(tmp_path, steps, said):
     assert run(script).split() == said.split()
 
 
+def test_a_script_may_come_from_standard_input(tmp_path):
+    text = OTHERS.format(steps="sweep('first')")
+    command = [sys.executable, "-"]
+    said = subprocess.run(command, cwd=tmp_path, input=text, capture_output=True, text=True, timeout=100, check=True)
+    assert (said.stdout, said.stderr) == ("first forked\n", "")
+
+
 def test_workers_start_from_nothing_where_there_is_no_place_for_a_socket(tmp_path):
     """The name of a socket has at most 107 bytes."""
     folder = tmp_path / ("long" * 25)
