@@ -124,9 +124,12 @@ def _read_sources() -> str:
 
 
 def _of_file(path: str) -> tuple[str, int, int, str]:
-    with open(path, "rb") as file:
-        stat = os.fstat(file.fileno())
-        return path, stat.st_size, stat.st_mtime_ns, hashlib.sha256(file.read()).hexdigest()
+    try:
+        with open(path, "rb") as file:
+            stat = os.fstat(file.fileno())
+            return path, stat.st_size, stat.st_mtime_ns, hashlib.sha256(file.read()).hexdigest()
+    except OSError:  # such as the link to nowhere by which an editor locks a file
+        return path, 0, 0, ""
 
 
 _sources()

@@ -88,6 +88,11 @@ path.write_text(path.read_text().replace("return _count(mask)", "return _count(m
         assert counts == [hits, 1 - hits]
 
 
+def test_an_editor_may_lock_a_source(compiled):
+    (compiled / "simcore" / "engine" / ".#bits.py").symlink_to("somebody@host.1:2")
+    assert ask(compiled) == (16, 1, 0)
+
+
 def test_an_edit_shows_that_leaves_size_and_date_of_a_file(compiled):
     """Archives and images of containers may have one date for all files."""
     bits = compiled / "simcore" / "engine" / "bits.py"
