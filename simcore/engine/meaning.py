@@ -84,7 +84,8 @@ def _imports(module: str) -> Iterator[str]:
 
 @cache
 def _modules_in(folder: str) -> frozenset[str]:
-    return frozenset(path.stem for path in Path(folder).glob("*.py")) - {"__init__"}
+    stems = {path.stem for path in Path(folder).glob("*.py")} - {"__init__"}
+    return frozenset(filter(str.isidentifier, stems))  # others are no modules, such as an editor's locks
 
 
 def meaning(code: CodeType) -> tuple[Any, ...]:

@@ -89,8 +89,10 @@ path.write_text(path.read_text().replace("return _count(mask)", "return _count(m
 
 
 def test_an_editor_may_lock_a_source(compiled):
-    (compiled / "simcore" / "engine" / ".#bits.py").symlink_to("somebody@host.1:2")
-    assert ask(compiled) == (16, 1, 0)
+    for place in ("engine/.#bits.py", "policies/scheduling/.#easy.py"):
+        (compiled / "simcore" / place).symlink_to("somebody@host.1:2")
+    more = "from faultsweep.simcore.engine import machine_code as m\nprint(len(m.kernel_hash(*m.ENTRIES)))"
+    assert ask(compiled, more=more) == (16, 1, 0, "16")
 
 
 def test_an_edit_shows_that_leaves_size_and_date_of_a_file(compiled):
