@@ -97,6 +97,7 @@ def test_an_editor_may_lock_a_source(compiled):
 
 def test_an_edit_shows_that_leaves_size_and_date_of_a_file(compiled):
     """Archives and images of containers may have one date for all files."""
+    assert ask(compiled) == (16, 1, 0)
     bits = compiled / "simcore" / "engine" / "bits.py"
     before = bits.stat()
     bits.write_text(bits.read_text().replace("return _count(mask)", "return mask - mask").replace("\n\n\n", "\n\n", 1))
@@ -285,3 +286,19 @@ def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_cached_elsewher
     command = [sys.executable, "-c", program]
     said = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True)
     assert f"each time, because {tree / 'cache' / 'kernels'} cannot be written" in said.stderr
+
+
+def test_the_package_may_be_read_from_an_archive(tree):
+    archive = shutil.make_archive(str(tree / "package"), "zip", tree)
+    (tree / "nowhere").mkdir()
+    program = f"""
+import sys
+sys.path.insert(0, {archive!r})
+import faultsweep
+faultsweep.__path__ = ({archive + "/faultsweep"!r}, {archive!r})
+from faultsweep.simcore.engine import machine_code
+print(machine_code.__file__.startswith({archive!r}), len(machine_code.kernel_hash(*machine_code.ENTRIES)))
+"""
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, cwd=tree / "nowhere", capture_output=True, text=True, check=True)
+    assert said.stdout == "True 16\n"
