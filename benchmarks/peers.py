@@ -7,7 +7,8 @@
 Each peer runs in a virtual environment of its own (made in ``build/peers`` with pip), by a script of
 ``benchmarks/peer_scripts`` that uses it as its documents say, and that knows nothing of what is checked here. Costs are
 the processor time of all processes of a sweep, from the start of Python until an xarray Dataset with names is on the
-disk, in rounds in which every peer has a turn; medians, with the least and the most beside them. The exit code is 1 where we are behind.
+disk, in rounds in which every peer has a turn; medians, with the least and the most beside them. The exit code is 1
+where we are behind.
 """
 
 from __future__ import annotations

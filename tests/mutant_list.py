@@ -296,8 +296,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ROOM,
-        "    while length >= 0 and first[length] > begin:\n",
-        "    while length >= 0 and first[length] == np.inf:\n",
+        "    while length >= 0 and s.first_gain[generation, first + length] > begin:\n",
+        "    while length >= 0 and s.first_gain[generation, first + length] == np.inf:\n",
         "the earliest of several gains is not looked at",
     ),
     Mutant(
@@ -320,14 +320,26 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ROOM,
+        "        s.row_room[row] -= size\n",
+        "        s.row_room[row] -= 0\n",
+        "nodes that are taken remain free just before the next row",
+    ),
+    Mutant(
+        ROOM,
+        "        s.row_room[row] += size\n",
+        "        s.row_room[row] += 0\n",
+        "nodes that come back just before a reservation are not seen",
+    ),
+    Mutant(
+        ROOM,
         "s.job.asked[job] = min(",
         "s.job.asked[job] = max(",
         "what others give back after its turn is never offered to a job",
     ),
     Mutant(
         ROOM,
-        "        while s.profile_free[row] < size:  # all",
-        "        while s.profile_free[row] + 1 < size:  # all",
+        "        while s.row_free[row] < size:  # all",
+        "        while s.row_free[row] + 1 < size:  # all",
         "reserves one node more than there is",
     ),
     Mutant(

@@ -61,15 +61,15 @@ def rebuild_counts(s: State) -> bool:
         point = (release, 0.0) if release > now else (now, 1.0)
         item = int(s.release_item[at])
         if point != point_at(s, row):
-            row = add_row(s, point, int(s.profile_free[row]), row, _NONE)
+            row = add_row(s, point, s.row_free[row], row, _NONE)
             if row < 0:
                 return False
         s.row_uses[row] += 1
         if item >= 0:
             s.job.until_row[item] = row
-            s.profile_free[row] += s.job.allocated[item]
+            s.row_free[row] += s.job.allocated[item]
         else:
-            s.profile_free[row] += 1
+            s.row_free[row] += 1
     return True
 
 
@@ -85,7 +85,8 @@ def add_row(s: State, point: tuple[float, float], free: int, before: int, after:
             return _NONE
         s.num_profile = row + 1
     set_point(s, row, point)
-    s.profile_free[row] = free
+    s.row_free[row] = free
+    s.row_room[row] = free if before >= 0 else 0
     s.row_uses[row] = s.row_starts[row] = s.row_gone[row] = 0
     s.row_before[row] = before
     s.row_after[row] = after
@@ -93,6 +94,7 @@ def add_row(s: State, point: tuple[float, float], free: int, before: int, after:
         s.row_after[before] = row
     if after >= 0:
         s.row_before[after] = row
+        s.row_room[after] = free
     else:
         s.last_row = row
     return row
@@ -136,6 +138,7 @@ def forget_past_counts(s: State) -> None:
         first = after
         after = s.row_after[first]
     s.first_row = first
+    s.row_room[first] = 0
     if point_at(s, first) < now:
         if s.row_starts[first] > 0:
             s.missed = 1
@@ -149,7 +152,7 @@ def row_from(s: State, after: int, point: tuple[float, float]) -> int:
     if after >= 0 and point_at(s, after) == point:
         return after
     before = s.row_before[after] if after >= 0 else s.last_row
-    return add_row(s, point, int(s.profile_free[before]), before, after)
+    return add_row(s, point, s.row_free[before], before, after)
 
 
 @inlined
@@ -165,8 +168,9 @@ def take_counts(s: State, first: int, end: int, size: int) -> None:
     """Take nodes from a row on and before another one."""
     row = first
     while row != end:
-        s.profile_free[row] -= size
+        s.row_free[row] -= size
         row = s.row_after[row]
+        s.row_room[row] -= size
 
 
 @kernel
@@ -178,25 +182,26 @@ def give_counts(s: State, first: int, end: int, size: int) -> None:
     s.gave = 1
     low, high, last, row = s.nodes, 0, first, first
     while row != end:
-        free = int(s.profile_free[row])
-        s.profile_free[row] = free + size
+        free = s.row_free[row]
+        s.row_free[row] = free + size
         low, high, last = min(low, free), max(high, free + size), row
         row = s.row_after[row]
+        s.row_room[row] += size
     left, right = first, last
     for level in range(s.levels[high] - 1, s.levels[low + 1] - 2, -1):
         least = max(1 << s.level_bits * level, low + 1)
         begin, stop = first, last
-        if s.profile_free[first] >= least:
-            while s.row_before[left] >= 0 and s.profile_free[s.row_before[left]] >= least:
+        if s.row_free[first] >= least:
+            while s.row_room[left] >= least:
                 left = s.row_before[left]
             begin = left
-        while s.profile_free[begin] < least:
+        while s.row_free[begin] < least:
             begin = s.row_after[begin]
-        if s.profile_free[last] >= least:
-            while s.row_after[right] >= 0 and s.profile_free[s.row_after[right]] >= least:
+        if s.row_free[last] >= least:
+            while s.row_after[right] >= 0 and s.row_free[s.row_after[right]] >= least:
                 right = s.row_after[right]
             stop = right
-        while s.profile_free[stop] < least:
+        while s.row_free[stop] < least:
             stop = s.row_before[stop]
         _note_gain(s, level, begin, s.row_after[stop], low, high)
 
@@ -234,14 +239,14 @@ def _list_gain(
     s.refused_size[gain] = _NOBODY
     s.newest_gain[generation, level] = at
     bit = ONE << np.uint64(length)
-    others, first = _NONE, s.first_gain[generation, level]
+    others, first = _NONE, level * LENGTHS
     if s.gain_classes[generation, level] & bit != ZERO:
         others = s.gain_heads[generation, level, length]
     s.gain_next[gain] = others
     s.gain_heads[generation, level, length] = gain
     s.gain_classes[generation, level] |= bit
-    while length >= 0 and first[length] > begin:
-        first[length] = begin
+    while length >= 0 and s.first_gain[generation, first + length] > begin:
+        s.first_gain[generation, first + length] = begin
         length -= 1
 
 
@@ -269,7 +274,7 @@ def _forget_generation(s: State) -> None:
     s.gave = 0
     for level in range(LEVELS):
         s.gain_classes[s.generation, level] = ZERO
-    s.first_gain[s.generation, :, :] = np.inf
+    s.first_gain[s.generation, :] = np.inf
 
 
 @kernel
@@ -278,7 +283,7 @@ def earliest_fit(s: State, job: int) -> tuple[int, int]:
     end then, -1 if there is none."""
     size, row = s.job.size[job], s.first_row
     while True:
-        while s.profile_free[row] < size:  # all nodes are free in the last row
+        while s.row_free[row] < size:  # all nodes are free in the last row
             row = s.row_after[row]
         end = reserved_end(s, job, point_at(s, row))
         after = _room_until(s, row, size, end)
@@ -291,7 +296,7 @@ def earliest_fit(s: State, job: int) -> tuple[int, int]:
 def _room_until(s: State, row: int, size: int, end: tuple[float, float]) -> int:
     """Return the first row behind one that has too few free nodes or is not before an end, -1 if there is none."""
     after = s.row_after[row]
-    while after >= 0 and s.profile_free[after] >= size and point_at(s, after) < end:
+    while after >= 0 and s.row_free[after] >= size and point_at(s, after) < end:
         after = s.row_after[after]
     return after
 
@@ -300,7 +305,7 @@ def _room_until(s: State, row: int, size: int, end: tuple[float, float]) -> int:
 def fits_now(s: State, job: int) -> bool:
     """Tell whether a job fits now for as long as it is expected to last."""
     size, row = s.job.size[job], s.first_row
-    if s.profile_free[row] < size:
+    if s.row_free[row] < size:
         return False
     end = reserved_end(s, job, point_at(s, row))
     after = _room_until(s, row, size, end)
@@ -311,14 +316,13 @@ def fits_now(s: State, job: int) -> bool:
 def may_be_earlier(s: State, job: int) -> tuple[bool, bool]:
     """Tell whether a job with a reservation may begin earlier: because nodes are free just before, and by a gain. Two
     times False is certain."""
-    size = s.job.size[job]
-    before = s.row_before[s.job.reserved_row[job]]
-    level, length, latest = s.levels[size] - 1, s.job.length[job], s.job.latest_gain[job]
+    room = s.row_room[s.job.reserved_row[job]] >= s.job.size[job]
+    kind, latest = s.job.kind[job], s.job.latest_gain[job]
     new, old = s.generation, 1 - s.generation
-    by_gain = (s.first_gain[new, level, length] <= latest) | (
-        (s.first_gain[old, level, length] <= latest) & (s.newest_gain[old, level] >= s.job.asked[job])
+    by_gain = (s.first_gain[new, kind] <= latest) | (
+        (s.first_gain[old, kind] <= latest) & (s.newest_gain[old, kind // LENGTHS] >= s.job.asked[job])
     )
-    return (before >= 0) & (s.profile_free[max(before, 0)] >= size), by_gain
+    return room, by_gain
 
 
 @inlined
@@ -335,7 +339,7 @@ def earlier_fit(s: State, job: int, has_room_before: bool, may_gain: bool) -> tu
     """
     row, after = _fit_beside(s, job) if has_room_before else (_NONE, _NONE)
     if may_gain:
-        return _fit_in_gains(s, job, s.levels[s.job.size[job]] - 1, row, after)
+        return _fit_in_gains(s, job, row, after)
     return row, after
 
 
@@ -343,15 +347,15 @@ def earlier_fit(s: State, job: int, has_room_before: bool, may_gain: bool) -> tu
 def _fit_beside(s: State, job: int) -> tuple[int, int]:
     """Return the same for the room just before the reservation, which there is."""
     size, after = s.job.size[job], s.job.reserved_row[job]
-    row = s.row_before[after]
-    while s.row_before[row] >= 0 and s.profile_free[s.row_before[row]] >= size:
+    row = after
+    while s.row_room[row] >= size:
         row = s.row_before[row]
     end = reserved_end(s, job, point_at(s, row))
     return row, first_row_from(s, after, end) if end < point_at(s, after) else after
 
 
 @kernel
-def _fit_in_gains(s: State, job: int, level: int, row: int, after: int) -> tuple[int, int]:
+def _fit_in_gains(s: State, job: int, row: int, after: int) -> tuple[int, int]:
     """Return the first row of all gains at which a job fits, and the first row not before its end then; ``row`` and
     ``after`` if there is none before that row, or before the reservation if that is -1.
 
@@ -362,10 +366,11 @@ def _fit_in_gains(s: State, job: int, level: int, row: int, after: int) -> tuple
     found = point_at(s, row) if row >= 0 else reserved_start(s, job)
     length, pauses = remaining_estimate(s, job), restart_cost(s, job) > 0.0
     latest = found[0] - length + _MARGIN_S
-    shift = np.uint64(s.job.length[job])
+    kind = s.job.kind[job]
+    level, shift = kind // LENGTHS, np.uint64(kind % LENGTHS)
     for generation in range(2):
         first = s.job.asked[job] if generation != s.generation else 0
-        earliest = s.first_gain[generation, level, s.job.length[job]]
+        earliest = s.first_gain[generation, kind]
         if s.newest_gain[generation, level] < first or earliest > min(latest, found[0]):
             continue
         first += generation * (s.gain_from.shape[0] >> 1)
@@ -374,7 +379,7 @@ def _fit_in_gains(s: State, job: int, level: int, row: int, after: int) -> tuple
             long_enough = lowest_bit(classes)
             classes &= classes - ONE
             gain = s.gain_heads[generation, level, long_enough]
-            if s.first_gain[generation, level, long_enough] > min(latest, found[0]):
+            if s.first_gain[generation, level * LENGTHS + long_enough] > min(latest, found[0]):
                 break
             while gain >= first:
                 begins = s.gain_from[gain] <= min(latest, found[0], s.gain_until[gain] - length + _MARGIN_S)
@@ -411,7 +416,7 @@ def _fit_in_gain(s: State, job: int, gain: int, found: tuple[float, float]) -> t
         if row < 0:
             row = s.first_row
     while row >= 0 and s.profile_time[row] <= until and point_at(s, row) < found:
-        if s.profile_free[row] < size:
+        if s.row_free[row] < size:
             row = s.row_after[row]
             continue
         end = reserved_end(s, job, point_at(s, row))
@@ -425,8 +430,9 @@ def _fit_in_gain(s: State, job: int, gain: int, found: tuple[float, float]) -> t
 
 @inlined
 def note_length(s: State, job: int) -> None:
-    """Note the class of the length of a job's reservation."""
-    s.job.length[job] = length_class(expected_end(s, job, 0.0) - _MARGIN_S)
+    """Note the level of a job's size and the class of the length of its reservation."""
+    length = length_class(expected_end(s, job, 0.0) - _MARGIN_S)
+    s.job.kind[job] = (s.levels[s.job.size[job]] - 1) * LENGTHS + length
 
 
 @inlined
@@ -439,7 +445,8 @@ def note_start(s: State, job: int, start: tuple[float, float]) -> None:
 @inlined
 def count_reservation(s: State, job: int, change: int) -> None:
     """Count a reservation that is made, 1, or used, -1, by the level and the class of its length."""
-    level, length = s.levels[s.job.size[job]] - 1, s.job.length[job]
+    kind = s.job.kind[job]
+    level, length = kind // LENGTHS, kind % LENGTHS
     s.num_reserved += change
     s.reserved_lengths[level, length] += change
     bit = ONE << np.uint64(length)

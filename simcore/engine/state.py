@@ -22,7 +22,6 @@ from faultsweep.simcore.engine.layout import (
     FloatOfJob,
     Floats,
     FloatTable,
-    FloatTables,
     IntOfJob,
     Ints,
     IntTable,
@@ -191,7 +190,7 @@ class Jobs(CommonJobs):
     slot: IntOfJob  # ... or slot of the node mask (flat)
     sequence: IntOfJob  # order of starts
     reserved_box: IntOfJob  # reserved box (conservative, torus)
-    length: IntOfJob  # class of the length of its reservation (conservative, flat) ...
+    kind: IntOfJob  # LENGTHS x level of its size + class of the length of its reservation (conservative, flat) ...
     asked: IntOfJob  # ... of the last pass it has been offered all gains before this one ...
     latest_gain: FloatOfJob  # ... it is none for it that gets earlier where nodes come back only later, s ...
     reserved_row: IntOfJob  # ... row of the profile at which it begins ...
@@ -482,9 +481,11 @@ class State(Common):
     base_sum: FailureRow  # ... and their sums from the smallest on
     profile_time: ProfileRow  # a time ...
     profile_rank: ProfileRow  # ... and 0, or 1 for just after it, and so on
-    profile_free: ProfileRow  # nodes; cores on a site
+    profile_free: ProfileRow  # nodes (torus); cores (site)
 
     # profile of a flat machine (conservative): engine/counts.py, by breakpoint ...
+    row_free: PointRow  # nodes that are free from there on ...
+    row_room: PointRow  # ... and just before it; 0 of the first
     row_before: PointRow  # the one before in order of time; -1: none
     row_after: PointRow  # the one after it
     row_uses: PointRow  # reservations and running jobs that begin or end there, nodes that come up
@@ -504,7 +505,7 @@ class State(Common):
     gain_classes: BitTable  # (2, LEVELS): bits of the classes of lengths that have gains
     reserved_lengths: IntTable  # (LEVELS, LENGTHS): jobs with a reservation of each level and class of lengths
     reserved_classes: BitVector  # (LEVELS,): bits of the classes that have some
-    first_gain: FloatTables  # (2, LEVELS, LENGTHS): when the earliest of these and of longer ones begins, s
+    first_gain: FloatTable  # (2, kinds): when the earliest of those of a kind of jobs, and of longer ones, begins, s
 
     # bit masks of nodes: words of 64 nodes and, with a menu, wires; on a torus a word for each column along z
     free_nodes: MaskRow  # without words where no one asks which nodes of a flat machine a job has
