@@ -1,14 +1,15 @@
 """What the sweep engine costs beside the simulations: per configuration, at a million cells, and against two peers.
 
-    python -m benchmarks.sweep_overhead                 # everything, about five minutes on two calm cores
+    python -m benchmarks.sweep_overhead                 # everything, about ten minutes on two calm cores
     python -m benchmarks.sweep_overhead short open      # some parts
     python -m benchmarks.sweep_overhead --small         # every part once, small: the test of this file
 
 xyzpy and pipefunc are measured on the same work, in the same run, where they are installed (``pip install xyzpy
-pipefunc``). All write everything to disk. Times are wall times; "short" includes the start of the workers. Two plain
-processes that do the work and write nothing are timed as well: in "efficiency" before and after each of the others,
-since what other programs take of the processors at the time, they take of these, too; in "short" once. Every part says
-when it was measured, and how busy the machine was. The exit code is 1 if a target was missed.
+pipefunc``). All leave a labelled dataset on disk. Times are wall times; "short" includes the start of the workers, of
+all ways to sweep, and has rounds in which each has its turn: medians. Two plain processes that do the work and write
+nothing are timed as well: in "efficiency" before and after each of the others, since what other programs take of the
+processors at the time, they take of these, too; in "short" in each round. Every part says when it was measured, and how
+busy the machine was. The exit code is 1 if a target was missed.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ LEAST = ("efficiency", "share of the compiled loop")
 RESULTS = Path(__file__).resolve().parent / "results"
 METRICS = [f"m{i:02d}" for i in range(30)]
 WORKERS = 2
+ROUNDS = 3
 LONG_S = 0.05
 
 Figures = dict[str, float | str]
@@ -122,9 +124,15 @@ def short(small: bool) -> Figures:
     a, b = (10, 8) if small else (200, 100)
     figures: Figures = {"configurations": a * b}
     for name, function in (("nothing", nothing), ("1 ms", millisecond)):
-        for peer, measure in PEERS.items():
-            took = _try(measure, function, {"a": axis(a), "b": axis(b)}, METRICS)
-            figures[f"{peer}, {name}, ms per configuration"] = took if isinstance(took, str) else 1000 * took / (a * b)
+        rounds = [
+            [_try(measure, function, {"a": axis(a), "b": axis(b)}, METRICS) for measure in PEERS.values()]
+            for _ in range(1 if small else ROUNDS)
+        ]
+        for peer, taken in zip(PEERS, zip(*rounds, strict=True), strict=True):
+            each = [1000 * took / (a * b) for took in taken if not isinstance(took, str)]
+            figures[f"{peer}, {name}, ms per configuration"] = float(np.median(each)) if each else taken[0]
+            if each:
+                figures[f"{peer}, {name}, least to most"] = f"{min(each):.3f} to {max(each):.3f}"
     with folder() as path, connect("local", WORKERS) as client:
         took = _ours(nothing, {"a": axis(a), "b": axis(b)}, METRICS, path, cluster=client)
         figures["faultsweep, nothing, on workers that are there, ms each"] = 1000 * took / (a * b)
@@ -181,15 +189,16 @@ def _pipefunc(function: Callable[..., Any], axes: Axes, outputs: list[str], path
     number = math.prod(map(len, axes.values()))
     chunk = max(1, min(200, number // (8 * WORKERS)))
     options = {"storage": "file_array", "show_progress": False, "chunksizes": chunk}
-    with ProcessPoolExecutor(WORKERS) as pool:
-        list(pool.map(_start, range(2 * WORKERS)))
-        return seconds_of(lambda: pipeline.map(dict(axes), run_folder=path / "run", executor=pool, **options))
 
+    def run() -> None:
+        with ProcessPoolExecutor(WORKERS) as pool:
+            found = pipeline.map(dict(axes), run_folder=path / "run", executor=pool, **options)["y"].output
+        rows = [row if isinstance(row, dict) else {outputs[0]: row} for row in np.asarray(found).ravel()]
+        shape = tuple(map(len, axes.values()))
+        table = {name: (tuple(axes), np.array([row[name] for row in rows]).reshape(shape)) for name in outputs}
+        xr.Dataset(table, dict(axes)).to_zarr(path / "s.zarr")
 
-def _start(number: int) -> int:
-    """Do nothing but let a pool start its processes."""
-    time.sleep(0.05)
-    return number
+    return seconds_of(run)
 
 
 def _plain(function: Callable[..., Any], axes: Axes, outputs: list[str], path: Path) -> float:
