@@ -25,7 +25,7 @@ PAPERS := krevat2003 oliner2004 zhang2004 tang2010 akshitha2011
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-nojit test-bounds test-slurm test-slow warm lint tree docs check bench against-slurm fuzz mutants reproduce clean
+.PHONY: help install demo test test-nojit test-bounds test-slurm test-slow warm warm-bounds lint tree docs check bench against-slurm fuzz mutants reproduce clean
 
 help: ## list what make can do
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -71,9 +71,11 @@ test-nojit: $(DEV)
 	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
 	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT) and not compiled' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
 
-test-bounds: $(DEV)
-	@echo "Compiled with bounds checks."
+warm-bounds: $(DEV)
 	@NUMBA_BOUNDSCHECK=1 $(WARM) 2> /dev/null
+
+test-bounds: warm-bounds
+	@echo "Compiled with bounds checks."
 	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT)' $(LANE)
 
 test-slurm: warm

@@ -112,7 +112,14 @@ def test_an_edit_shows_that_leaves_size_and_date_of_a_file(compiled):
 
 
 @pytest.mark.parametrize(
-    "setting", ["NUMBA_SLP_VECTORIZE=1", "NUMBA_CPU_NAME=generic", "NUMBA_CPU_FEATURES=+sse2", "file"]
+    "setting",
+    [
+        *(
+            pytest.param(setting, marks=pytest.mark.slow)
+            for setting in ("NUMBA_SLP_VECTORIZE=1", "NUMBA_CPU_FEATURES=+sse2")
+        ),
+        *("NUMBA_CPU_NAME=generic", "file"),
+    ],
 )
 def test_another_setting_of_numba_is_another_kernel(compiled, setting):
     """LLVM ends the process that compiles what the processor that it is told of cannot do."""
