@@ -69,7 +69,7 @@ test: warm ## run all tests; what needs SLURM, Chromium or the real logs is skip
 
 test-nojit: $(DEV)
 	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
-	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT) and not compiled' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=88 $(LANE)
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT) and not compiled' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
 
 warm-bounds: $(DEV)
 	@NUMBA_BOUNDSCHECK=1 $(WARM) 2> /dev/null

@@ -32,6 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,18 +251,20 @@ FEATURES: dict[str, Callable[[Way, bool], dict[str, Any]]] = {
 }
 
 
-def processor_s(action: Callable[[], Any]) -> float:
-    """Return the processor time of all processes that a call starts, those that outlive their parents included."""
+def processor_s(action: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the processor time of all processes that a call starts, s, those that outlive their parents included, and
+    what it returns."""
     ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
     before = os.times()
-    action()
+    result = action()
     while True:
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
             break
     after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    took = after.children_user + after.children_system - before.children_user - before.children_system
+    return took, result
 
 
 def costs(ways: list[Way], small: bool) -> dict[str, dict[str, list[float]]]:
@@ -273,10 +276,9 @@ def costs(ways: list[Way], small: bool) -> dict[str, dict[str, list[float]]]:
             for way in ways:
                 a, b = (10, 8) if small else way.points
                 with folder() as path:
-                    error: list[str] = []
-                    took = processor_s(lambda: error.append(way.sweep(path, function, a, b, LABELLED="1")))  # noqa: B023 - called at once
-                    if error[0]:
-                        raise SystemExit(f"{way.name}, {function}: {error[0]}")
+                    took, error = processor_s(partial(way.sweep, path, function, a, b, LABELLED="1"))
+                    if error:
+                        raise SystemExit(f"{way.name}, {function}: {error}")
                     found[function][way.name].append(1000 * took / (a * b))
     return found
 

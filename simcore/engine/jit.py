@@ -135,7 +135,7 @@ def as_input_error(what: str) -> Iterator[None]:
     """Make an error of Numba's, which cannot compile a function of a user's, an InputError that says why."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # those of Numba have a name only once it is imported; others are raised again
         if not isinstance(error, import_module("numba.core.errors").NumbaError):
             raise
         problem = " ".join(line.strip() for line in str(error).splitlines() if line.strip())[:300]
