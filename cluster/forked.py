@@ -8,20 +8,33 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
+import importlib
 import json
 import os
 from multiprocessing import forkserver
 from typing import Any
 
 VARIABLE = "FAULTSWEEP_FORKED"
-"""What the environment has been, of what is changed for this process: a JSON object, null for what it had not."""
+"""What this process is told, a JSON object: the modules that workers need, and what the environment has been of what is
+changed for it, null for what it had not."""
 
 
-def _give_back() -> None:
-    for name, value in json.loads(os.environ.pop(VARIABLE)).items():
+def _give_back(environment: dict[str, str | None]) -> None:
+    for name, value in environment.items():
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
+
+
+def _import(modules: list[str]) -> None:
+    """Import what is there of modules, without a look for garbage, neither now nor in workers nor at the end."""
+    gc.disable()
+    for module in modules:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    gc.freeze()
+    gc.enable()
 
 
 def _remove_socket() -> None:
@@ -34,5 +47,7 @@ def _remove_socket() -> None:
 
 
 if VARIABLE in os.environ:
-    _give_back()
+    _told = json.loads(os.environ.pop(VARIABLE))
+    _give_back(_told["environment"])
+    _import(_told["modules"])
     atexit.register(_remove_socket)

@@ -79,9 +79,9 @@ def _pid() -> int | None:
 def _start() -> None:
     for name, value in dask.config.get("distributed.nanny.pre-spawn-environ").items():
         os.environ[name] = str(value)  # as Dask does before it starts a worker
-    multiprocessing.set_forkserver_preload([_FIRST, *_ALWAYS, *sorted(_ENGINE & sys.modules.keys() | _of_script())])
+    multiprocessing.set_forkserver_preload([_FIRST])
     try:
-        with _modules_from_here():
+        with _told([*_ALWAYS, *sorted(_ENGINE & sys.modules.keys() | _of_script())]):
             forkserver.ensure_running()
     except OSError:  # no place for a socket: the folder for temporary files has too long a name, say
         return
@@ -89,16 +89,20 @@ def _start() -> None:
         multiprocessing.set_forkserver_preload([])  # one that is started in its place has modules from elsewhere
     pid = _pid()
     if pid is not None:
+        from distributed import utils
+
+        utils._forkserver_preload_set = True  # Dask would import pandas and PyArrow here, for a process of its own
         _begun.append(_Begun(pid, dict(os.environ), _rights()))
 
 
 @contextmanager
-def _modules_from_here() -> Iterator[None]:
-    """Let a process that is started find the modules that this one has, and no others from the folder at hand."""
+def _told(modules: list[str]) -> Iterator[None]:
+    """Tell a process that is started what to import, from where this one has its modules, not from the folder at
+    hand."""
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if isinstance(entry, str))
     given = {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
     before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given, **{VARIABLE: json.dumps(before)})
+    os.environ.update(given, **{VARIABLE: json.dumps({"modules": modules, "environment": before})})
     try:
         yield
     finally:

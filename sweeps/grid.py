@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -424,3 +425,24 @@ def sources(keys: Keys, skip: NDArray[np.bool_], order: NDArray[np.int64]) -> Ce
     out = np.full(len(skip), -1, dtype=np.int64)
     out[cells] = leaders
     return out
+
+
+def parse_select(text: str) -> dict[str, str]:
+    """Return "scheduler=backfill,load_scale=1.2" as a mapping.
+
+    A comma ends a value where a name and = follow it, so a label such as "fcfs, 0" may hold one; what may be mistaken
+    stands in quotes: ``policy="a, b=2"``.
+    """
+    select: dict[str, str] = {}
+    rest = text.strip().strip(",")
+    while rest.strip():
+        found = re.match(
+            r"""\s*([^=,"']+?)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:,(?=\s*[^=,"']+=)|$)""", rest, re.DOTALL
+        )
+        if found is None:
+            raise InputError(f"--select: expected name=value,name=value, got {rest.strip()!r}")
+        if found[1] in select:
+            raise InputError(f"--select: {found[1]} stands twice; name one value")
+        select[found[1]] = next((value for value in found.groups()[1:] if value is not None), "")
+        rest = rest[found.end() :]
+    return select

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.sweeps.built_in import TARGETS, built_in_target
-from faultsweep.sweeps.grid import find_rows
-from faultsweep.sweeps.status import parse_select
+from faultsweep.sweeps.grid import find_rows, parse_select
 from faultsweep.sweeps.store.statuses import STATUS_NAMES, WITH_RESULT
 from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.target import Outcome, Output, Target, describe_lost, describe_version, has_default

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -254,24 +253,3 @@ def describe_failures(path: Path) -> str:
     if len(errors) > _SENTENCES:
         lines.append(f"{len(errors) - _SENTENCES:,} more errors: faultsweep status {path}")
     return "\n".join([*lines, f"{path}: {format_count(len(failed), 'cell')} failed; --retry-failed runs them again"])
-
-
-def parse_select(text: str) -> dict[str, str]:
-    """Return "scheduler=backfill,load_scale=1.2" as a mapping.
-
-    A comma ends a value where a name and = follow it, so a label such as "fcfs, 0" may hold one; what may be mistaken
-    stands in quotes: ``policy="a, b=2"``.
-    """
-    select: dict[str, str] = {}
-    rest = text.strip().strip(",")
-    while rest.strip():
-        found = re.match(
-            r"""\s*([^=,"']+?)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*(?:,(?=\s*[^=,"']+=)|$)""", rest, re.DOTALL
-        )
-        if found is None:
-            raise InputError(f"--select: expected name=value,name=value, got {rest.strip()!r}")
-        if found[1] in select:
-            raise InputError(f"--select: {found[1]} stands twice; name one value")
-        select[found[1]] = next((value for value in found.groups()[1:] if value is not None), "")
-        rest = rest[found.end() :]
-    return select

@@ -23,7 +23,6 @@ import numpy as np
 from faultsweep.cluster.connect import choose, connect
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
 from faultsweep.cluster.phases import DISK_FULL
-from faultsweep.sweeps.batch_job import refuse_if_submitted
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
 from faultsweep.sweeps.grid import Grid, first_cell
 from faultsweep.sweeps.plan import Plan, make_plan
@@ -346,6 +345,8 @@ def _claim(path: Path) -> list[str]:
     check_script()
     _check_submitted(path)
     if (run_folder(path) / "slurm").is_dir():
+        from faultsweep.sweeps.batch_job import refuse_if_submitted
+
         refuse_if_submitted(path)
     return _heal(path)
 

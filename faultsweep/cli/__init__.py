@@ -6,6 +6,8 @@ Modules of commands import only typer at their top; everything heavy is imported
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import shlex
 import sys
@@ -94,6 +96,7 @@ def main() -> None:
     KeyboardInterrupt
         Ctrl-C, or SIGTERM.
     """
+    atexit.register(gc.freeze)  # else Python looks through all that was imported for garbage before it ends
     try:
         _refuse_empty(sys.argv[1:])
         with ended_by_sigterm():

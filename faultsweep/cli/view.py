@@ -110,8 +110,8 @@ def _sizes(path: Path | None) -> dict[int, int] | None:
 def _cell(store: Path, select: str, logs: Path | None, run_code: bool) -> _Run:
     """Run a cell of a store again; return name, title, caption, events, machine, sizes, and all parameters."""
     from faultsweep.analysis.figures.describe import SCHEDULERS, machine_name
+    from faultsweep.sweeps.grid import parse_select
     from faultsweep.sweeps.rerun import rerun
-    from faultsweep.sweeps.status import parse_select
 
     again = rerun(store, parse_select(select), logs=logs, events=True, run_code=run_code)
     if again.run is None:

@@ -56,8 +56,8 @@ from faultsweep.analysis.figures.units import in_units_to_read
 from faultsweep.analysis.figures.words import in_words, label_in_words, labels_to_read
 from faultsweep.analysis.pareto import is_on_front
 from faultsweep.analysis.statistics import mean_interval
+from faultsweep.sweeps.grid import parse_select
 from faultsweep.sweeps.open import open_results
-from faultsweep.sweeps.status import parse_select
 
 from faultsweep.errors import InputError
 

@@ -236,3 +236,28 @@ def test_a_process_that_is_killed_leaves_no_socket(tmp_path):
     while list(temporary.glob("pymp-*")) and time.monotonic() < end:
         time.sleep(0.1)
     assert not list(temporary.glob("pymp-*"))
+
+
+GARBAGE = """
+import gc
+
+def look():
+    import gc
+    return gc.isenabled(), gc.get_freeze_count() > 10_000
+
+if __name__ == "__main__":
+    import sys
+    from faultsweep.cluster.connect import connect
+    with connect("local", 1) as client:
+        print(*client.run(look).values())
+    import faultsweep
+    faultsweep.Sweep
+    print(gc.isenabled(), gc.get_freeze_count(), sorted({"pandas", "pyarrow", "pydantic"} & sys.modules.keys()))
+"""
+
+
+def test_nothing_is_imported_in_vain_and_garbage_is_looked_for(tmp_path):
+    """Workers do not look through what they were forked with."""
+    script = tmp_path / "script.py"
+    script.write_text(GARBAGE)
+    assert run(script) == "(True, True)\nTrue 0 []\n"

@@ -11,8 +11,8 @@ import sys
 
 import pytest
 import xarray as xr
+from faultsweep.sweeps.grid import parse_select
 from faultsweep.sweeps.runner.prepare import attributes, prepare
-from faultsweep.sweeps.status import parse_select
 from faultsweep.sweeps.store.manifest import manifest_size, replace_file, root_text
 from faultsweep.sweeps.store.statuses import DONE
 from faultsweep.sweeps.store.store import create
