@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from faultsweep.simcore import installed
@@ -75,6 +76,10 @@ class Parameter:
     zero: str = ""
     aliases: Mapping[str, str] = field(default_factory=dict)
     live: Condition | None = None
+
+    def is_default(self, value: Any) -> bool:
+        """Tell whether a value is the default, which is valid, and needs no check."""
+        return type(value) is type(self.default) and bool(value == self.default)
 
     def check(self, value: Any) -> Any:
         """Return ``value`` as this parameter's type, or raise InputError naming the parameter and what is valid."""
@@ -223,6 +228,11 @@ class Role:
     name: str = ""
     policies: Mapping[str, Policy] = field(default_factory=dict)
 
+    @cached_property
+    def binds(self) -> bool:
+        """Whether one of its policies lets a parameter stand for another one."""
+        return any(policy.binds for policy in self.policies.values())
+
     def named(self, run: Run) -> str:
         """Return the name of the policy that a run names."""
         if self.chooses is not None:
@@ -264,6 +274,11 @@ SENTENCES: Mapping[str, str] = {"": "the names of the policies of the role"}
 """The choices of a selector that stand for the names and sentences of the role's policies."""
 
 
+def _name_of(entry: Named) -> str:
+    """Return the name of what is asked, with or without a condition."""
+    return entry[0] if isinstance(entry, tuple) else entry
+
+
 def constant(value: str) -> Callable[[Run], str]:
     """Return what chooses the same policy always."""
     return lambda run: value
@@ -288,7 +303,7 @@ class Run:
         self._bound: dict[str, str] = {}
         self._resolved: dict[str, Policy] = {}
         self._open: list[str] = []
-        for role in self._asked(self.named(root).consults):
+        for role in self._asked(tuple(entry for entry in self.named(root).consults if roles[_name_of(entry)].binds)):
             self._bound.update(self.named(role).binds)
 
     def __getitem__(self, name: str) -> Any:

@@ -49,7 +49,7 @@ def resolve(values: Config) -> dict[str, Any]:
         try:
             if name not in known:
                 raise unknown_name("parameter", name, known)
-            config[name] = known[name].check(value)
+            config[name] = value if known[name].is_default(value) else known[name].check(value)
         except InputError as error:
             problems.append(str(error))
     if problems:

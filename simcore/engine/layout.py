@@ -115,19 +115,20 @@ class Layout:
 
         shapes : the length of the rows of a table, or the shape of an array.
         """
-        whole: dict[str, tuple[int, ...]] = {}
-        for name, (_, axes) in self.tables.items():
+        places, size = [], 0
+        for name, (dtype, axes) in self.tables.items():
             rows = self.rows_of_tables[name]
-            shape = rows if axes == 1 and name in "fi" else shapes[name]
-            whole[name] = shape if isinstance(shape, tuple) else (rows, shape) if axes == 2 else (shape,)
-        size = sum(-(-math.prod(shape) * _BYTES // _LINE) * _LINE for shape in whole.values())
+            wanted = rows if axes == 1 and name in "fi" else shapes[name]
+            shape = wanted if isinstance(wanted, tuple) else (rows, wanted) if axes == 2 else (wanted,)
+            places.append((name, dtype, shape, size))
+            size += -(-math.prod(shape) * _BYTES // _LINE) * _LINE
         block = np.zeros(size + _LINE, np.uint8)
-        address, at = block.ctypes.data, -block.ctypes.data % _LINE
+        address = block.ctypes.data
+        first = -address % _LINE
         arrays, words = {}, {}
-        for name, shape in whole.items():
-            arrays[name] = np.ndarray(shape, self.tables[name][0], block, at)
-            words[name] = words_of(address + at, shape)
-            at += -(-math.prod(shape) * _BYTES // _LINE) * _LINE
+        for name, dtype, shape, at in places:
+            arrays[name] = np.ndarray(shape, dtype, block, first + at)
+            words[name] = words_of(address + first + at, shape)
         return arrays, words
 
 

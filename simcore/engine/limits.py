@@ -13,7 +13,7 @@ import numpy as np
 from faultsweep.simcore.engine.events import queue_again
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import drop_pieces
-from faultsweep.simcore.engine.state import ALL_JOBS, IN_PLANS, State
+from faultsweep.simcore.engine.state import ALL_JOBS, IN_PLANS, TOP_JOBS, State
 from faultsweep.simcore.model.machines import SITE
 
 
@@ -84,8 +84,9 @@ def _note_limit(s: State, job: int, runs: bool) -> None:
     elif not runs and s.is_at_limit[job] == 0:
         s.is_at_limit[job] = 1
         s.at_limit_since[job] = s.now
-        changed = not np.isnan(s.job.reserved[job])
-        s.job.reserved[job] = np.nan
+        if s.reserves == ALL_JOBS or s.reserves == TOP_JOBS:
+            changed = not np.isnan(s.job.reserved[job])
+            s.job.reserved[job] = np.nan
         if s.kind == SITE and s.reserves == ALL_JOBS:
             drop_pieces(s, job)
     if changed:

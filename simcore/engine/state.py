@@ -168,8 +168,14 @@ class CommonJobs(Declared):
     checkpoints_used: IntOfJob  # checkpoints that a restart went on from
 
 
+IntOfSiteJob = Annotated[Ints, Row("site_jobs")]
+FloatOfReservation = Annotated[Floats, Row("reserved_times")]
+IntOfReservation = Annotated[Ints, Row("reservations")]
+
+
 class Jobs(CommonJobs):
-    """What is known of each job on a machine that is no clusters: arrays of shape (jobs,)."""
+    """What is known of each job on a machine that is no clusters: arrays of shape (jobs,), (0,) for what is not used:
+    reservations of waiting jobs, and what jobs need of the nodes of a site."""
 
     end: FloatOfJob  # when the current attempt completes unless something happens
     expected_end: FloatOfJob  # when the scheduler expects that
@@ -184,30 +190,30 @@ class Jobs(CommonJobs):
     utility: FloatOfJob  # in the order of the queue: the highest comes first (all orders but fcfs)
     utility_since: FloatOfJob  # when the wait began that counts there, s
     fixed_utility: FloatOfJob  # of a recovered job; NaN if it follows from the order
-    reserved: FloatOfJob  # reserved start (conservative) ...
-    reserved_rank: FloatOfJob  # ... and its rank among the events of that time
+    reserved: FloatOfReservation  # reserved start (conservative) ...
+    reserved_rank: FloatOfReservation  # ... and its rank among the events of that time
     box: IntOfJob  # packed box (torus) ...
     slot: IntOfJob  # ... or slot of the node mask (flat)
     sequence: IntOfJob  # order of starts
-    reserved_box: IntOfJob  # reserved box (conservative, torus)
-    kind: IntOfJob  # LENGTHS x level of its size + class of the length of its reservation (conservative, flat) ...
-    asked: IntOfJob  # ... of the last pass it has been offered all gains before this one ...
-    latest_gain: FloatOfJob  # ... it is none for it that gets earlier where nodes come back only later, s ...
-    reserved_row: IntOfJob  # ... row of the profile at which it begins ...
-    until_row: IntOfJob  # ... and at which it, or the job once it runs, ends
+    reserved_box: IntOfReservation  # reserved box (conservative, torus)
+    kind: IntOfReservation  # LENGTHS x level of its size + class of its length (conservative, flat) ...
+    asked: IntOfReservation  # ... of the last pass it has been offered all gains before this one ...
+    latest_gain: FloatOfReservation  # ... it is none for it that gets earlier where nodes come back only later, s ...
+    reserved_row: IntOfReservation  # ... row of the profile at which it begins ...
+    until_row: IntOfReservation  # ... and at which it, or the job once it runs, ends
     early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
     saving: IntOfJob  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
     option: IntOfJob  # recovery option, a position in OPTIONS
     association: IntOfJob  # leaf of the tree of accounts that its usage counts for (multifactor); -1: none
-    chunks: IntOfJob  # on a site: alike parts, none of them on more than one node ...
-    chunk_cores: IntOfJob  # ... what one of them needs ...
-    chunk_gpus: IntOfJob
-    chunk_memory: IntOfJob  # MiB
-    chunks_per_node: IntOfJob  # ... and the most of them on one node; 0: no limit
-    whole: IntOfJob  # whether it shares its nodes with no other job
-    partition: IntOfJob  # of the site
-    plain: IntOfJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
-    first_piece: IntOfJob  # of the list of what it holds; -1: nothing
+    chunks: IntOfSiteJob  # on a site: alike parts, none of them on more than one node ...
+    chunk_cores: IntOfSiteJob  # ... what one of them needs ...
+    chunk_gpus: IntOfSiteJob
+    chunk_memory: IntOfSiteJob  # MiB
+    chunks_per_node: IntOfSiteJob  # ... and the most of them on one node; 0: no limit
+    whole: IntOfSiteJob  # whether it shares its nodes with no other job
+    partition: IntOfSiteJob  # of the site
+    plain: IntOfSiteJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
+    first_piece: IntOfSiteJob  # of the list of what it holds; -1: nothing
     leaving: IntOfJob  # STAYS, TOLD to leave, GOES in a moment, or SAVES_LAST before it leaves
     preempt_class: IntOfJob  # decides whom it may preempt, and who may preempt it
     queue_rank: IntOfJob  # jobs of a higher one come before it in the queue (in_tiers)
@@ -268,6 +274,9 @@ class Common(Declared):
         return self if is_interpreted() else make_table(self)
 
 
+FloatOfNode = Annotated[Floats, Row("nodes")]
+ListOfNodes = Annotated[Ints, Row("node_lists")]
+ListOfJobs = Annotated[Ints, Row("job_lists")]
 NodeRow = Annotated[Ints, Row("site_nodes")]
 PieceRow = Annotated[Ints, Row("pieces")]
 GraceRow = Annotated[Floats, Row("classes")]
@@ -454,29 +463,33 @@ class State(Common):
     own_head: int  # a job that another would overtake, for a discipline of the user's
     own_extra: int  # nodes beside the reservation of the head job at its time
 
-    # by timer, release, node or job: (jobs + nodes + 2,), and whole numbers in it are exact
+    # by timer or release: (jobs + nodes + 2,), and whole numbers in it are exact
     timer_time: AgendaRow  # binary heap by (time, key)
     timer_key: AgendaRow  # kind * TIMER_STRIDE + job or node
     release_time: AgendaRow  # ascending: when nodes are expected to become free
     release_item: AgendaRow  # job, or -1 - node for a node that is down
-    down_until: AgendaRow  # by node, -inf while up
-    node_failures: AgendaRow  # by node, failures so far (lff)
-    node_score: AgendaRow  # by node: free ones are taken from the lowest on
-    own_failures: AgendaRow  # by node, for a predictor of the user's: failures so far, ...
-    own_last: AgendaRow  # ... time of the last, s ...
-    own_ahead: AgendaRow  # ... time until the next in the window, s; infinite without ...
-    own_reported: AgendaRow  # ... and whether it reports the node
+    # by node
+    down_until: FloatOfNode  # -inf while up
+    node_failures: FloatOfNode  # failures so far (lff)
+    node_score: FloatOfNode  # free ones are taken from the lowest on
+    own_failures: FloatOfNode  # for a predictor of the user's: failures so far, ...
+    own_last: FloatOfNode  # ... time of the last, s ...
+    own_ahead: FloatOfNode  # ... time until the next in the window, s; infinite without ...
+    own_reported: FloatOfNode  # ... and whether it reports the node
+    # lists: of (2 * jobs + 2,), ...
     queue: ListRow  # waiting jobs at queue_head .. queue_tail
-    slots: ListRow  # stack of free rows of slot_masks (flat)
-    order: ListRow  # jobs in the order of re-placement (migration)
-    trial_box: ListRow  # their boxes; free nodes, for a choice of the user's (flat)
-    fits: ListRow  # by size: 2 * version + (a free box of this size exists) (torus)
-    shape_first: ListRow  # by size: first row of s.shapes (torus)
-    safest: ListRow  # nodes by (failures, index) (lff), or by the numbers of the user's choice
-    suspended: ListRow  # jobs that wait for their own nodes, by index
-    stack: ListRow  # jobs that hold cores, running or suspended, in order of their starts (suspend)
-    victims: ListRow  # scratch: running jobs that may be preempted, those to leave first in front ...
-    victim_key: ListRow  # ... and what orders them
+    # ... of nodes, sizes or running jobs ...
+    slots: ListOfNodes  # stack of free rows of slot_masks (flat)
+    order: ListOfNodes  # jobs in the order of re-placement (migration)
+    trial_box: ListOfNodes  # their boxes; free nodes, for a choice of the user's (flat)
+    fits: ListOfNodes  # by size: 2 * version + (a free box of this size exists) (torus)
+    shape_first: ListOfNodes  # by size: first row of s.shapes (torus)
+    safest: ListOfNodes  # nodes by (failures, index) (lff), or by the numbers of the user's choice
+    # ... and of jobs, where some lose their nodes and go on later
+    suspended: ListOfJobs  # jobs that wait for their own nodes, by index
+    stack: ListOfJobs  # jobs that hold cores, running or suspended, in order of their starts (suspend)
+    victims: ListOfJobs  # scratch: running jobs that may be preempted, those to leave first in front ...
+    victim_key: ListOfJobs  # ... and what orders them
     base_gap: FailureRow  # only where the precision is below 1: gaps between failures of a node, ascending ...
     base_sum: FailureRow  # ... and their sums from the smallest on
     profile_time: ProfileRow  # a time ...
