@@ -744,7 +744,8 @@ class Simulator:
             ("array", lambda job: job.array),
         ):
             most = [getattr(self.options, f"{owner}_max_{what}") or inf for what in ("jobs", "nodes")]
-            yield (lambda other, whose=whose: whose(other) == whose(job)), *most
+            if most != [inf, inf]:
+                yield (lambda other, whose=whose: whose(other) == whose(job)), *most
         if self.options.limits:
             for together, *most in self.options.limits(job, self.partition_of):
                 yield together, *(inf if value is None else value for value in most)

@@ -140,3 +140,39 @@ def test_heartbeats_go_on_and_a_handler_is_heard(where, folder):
     assert float(longest_s) < 2.0  # it was the whole pass, of minutes
     if where == "main":
         assert float(lines[-2].removeprefix("heard after")) < ANSWER_S
+
+
+ALL_AT_ONCE = """
+    import signal, time
+    import numpy as np
+    from faultsweep.simcore.model.workload import Workload
+    from faultsweep.simcore.simulate import simulate
+
+    class HeardError(Exception):
+        pass
+
+    def hear(*_):
+        raise HeardError
+
+    jobs = {jobs}
+    number = np.arange(1, jobs + 1)
+    log = Workload(number, 0.0 * number, 1.0 + 7919 * number % 86_400, np.full(jobs, np.nan), 1 + 997 * number % 4096,
+                   0 * number, name="log")
+    simulate(log, num_jobs=10, machine="flat:4096", scheduler="conservative")
+    signal.signal(signal.SIGALRM, hear)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    began = time.monotonic()
+    try:
+        for _ in range(1_000):
+            simulate(log, machine="flat:4096", scheduler="conservative")
+    except HeardError:
+        print("heard after", time.monotonic() - began)
+"""
+
+
+@pytest.mark.parametrize("jobs", [20_000, 100_000])
+def test_a_handler_is_heard_where_all_jobs_come_at_once(jobs, tmp_path):
+    """The first instants of a short log are simulated in the thread that hears signals, those of a long one never."""
+    program = textwrap.dedent(ALL_AT_ONCE.format(jobs=jobs))
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert float(said.removeprefix("heard after")) < 5.0
