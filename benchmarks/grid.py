@@ -93,9 +93,14 @@ def cluster(place: Path, workers: int) -> Iterator[tuple[Path, psutil.Process, p
         while not (place / SCHEDULER).exists():
             time.sleep(0.05)
         scheduler, nannies = processes
-        while len(nannies.children()) <= workers:  # and one that tracks resources
+        while len(_forked(nannies)) < workers:
             time.sleep(0.1)
         yield place / SCHEDULER, scheduler, nannies
+
+
+def _forked(nannies: psutil.Process) -> list[psutil.Process]:
+    """Return the workers of a node, which are forked from a child of its nannies."""
+    return [process for process in nannies.children(recursive=True) if process.ppid() != nannies.pid]
 
 
 def _spent_s(process: psutil.Process, recursive: bool = False) -> float:
@@ -203,7 +208,7 @@ def run_killed(cells: int, workers: int) -> Figures:
                 while life.poll() is None and (share == 1 or _done(store) < share * cells):
                     time.sleep(0.05)
                 if life.poll() is None:
-                    nannies.children()[-1].kill()
+                    _forked(nannies)[-1].kill()
                     life.kill()
                     left = [path.stat().st_size for path in (run_folder(store) / "journals").iterdir()]
                     journals, sizes = max(journals, len(left)), [*sizes, sum(left)]
