@@ -600,7 +600,8 @@ class Simulator:
         count, window = self.machine.nodes, self.options.checkpoint_interval
         span = self.first_submit, self.last_submit
         false_rate = false_positive_rate(self.failures, count, window, *span, options)
-        reported = reported_nodes(attempt.nodes, attempt.job, self.failures, self.now, end, false_rate, options)
+        nodes = [node for node in attempt.nodes if node < count]  # wires, which it holds on a menu, do not fail
+        reported = reported_nodes(nodes, attempt.job, self.failures, self.now, end, false_rate, options)
         return risk(reported, options) * (attempt.work_at(self.now) - attempt.job.saved) > options.checkpoint_cost
 
     def begin_saving(self, attempt: Attempt, cost: Any, kind: str) -> None:
