@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -20,6 +21,7 @@ def main() -> None:
     Everything is imported here: Ctrl-C may come meanwhile, and worker processes import this module and need none of it.
     """
     gc.set_threshold(_COLLECT_AFTER)
+    atexit.register(gc.freeze)  # else Python looks through all that was imported for garbage before it ends
     try:
         from faultsweep.cli import main
 

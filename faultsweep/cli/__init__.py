@@ -6,8 +6,6 @@ Modules of commands import only typer at their top; everything heavy is imported
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import shlex
 import sys
@@ -96,7 +94,6 @@ def main() -> None:
     KeyboardInterrupt
         Ctrl-C, or SIGTERM.
     """
-    atexit.register(gc.freeze)  # else Python looks through all that was imported for garbage before it ends
     try:
         _refuse_empty(sys.argv[1:])
         with ended_by_sigterm():

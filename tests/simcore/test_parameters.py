@@ -64,3 +64,19 @@ def test_a_torus_may_be_as_long_as_its_masks_reach(axis):
         InputError, match=r"has a side that is too long \(valid: x up to 1023, y up to 1023, z up to 64"
     ):
         parse_machine("torus:{}x{}x{}".format(*sides))
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_default_is_as_a_check_gives_it(name):
+    """It is taken without one."""
+    parameter = PARAMETERS[name]
+    checked = parameter.check(parameter.default)
+    assert (type(checked), checked) == (parameter.kind, parameter.default)
+    assert resolve({name: parameter.default})[name] == checked
+
+
+def test_what_is_only_equal_to_a_default_is_checked():
+    with pytest.raises(InputError, match="time_scheduling"):
+        resolve({"time_scheduling": 0})
+    with pytest.raises(InputError, match="replicate"):
+        resolve({"replicate": False})
