@@ -345,7 +345,7 @@ def _claim(path: Path) -> list[str]:
     check_script()
     _check_submitted(path)
     if (run_folder(path) / "slurm").is_dir():
-        from faultsweep.sweeps.batch_job import refuse_if_submitted
+        from faultsweep.sweeps.batch_job import refuse_if_submitted  # takes long, and most sweeps have no job
 
         refuse_if_submitted(path)
     return _heal(path)
