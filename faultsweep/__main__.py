@@ -10,6 +10,9 @@ import sys
 from typing import NoReturn
 
 _INTERRUPTED = 130
+_THREADS = "OPENBLAS_NUM_THREADS"
+"""NumPy's library of linear algebra, which no command needs, starts a thread on each other processor, and each is busy
+for 0.1 s at first."""
 _COLLECT_AFTER = 50_000
 """New objects between two collections: Python's 700 to 2,000 are a tenth of the time of a short command, which makes
 most of its objects as it imports modules."""
@@ -20,6 +23,7 @@ def main() -> None:
 
     Everything is imported here: Ctrl-C may come meanwhile, and worker processes import this module and need none of it.
     """
+    os.environ.setdefault(_THREADS, "1")
     gc.set_threshold(_COLLECT_AFTER)
     atexit.register(gc.freeze)  # else Python looks through all that was imported for garbage before it ends
     try:

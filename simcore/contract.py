@@ -77,10 +77,6 @@ class Parameter:
     aliases: Mapping[str, str] = field(default_factory=dict)
     live: Condition | None = None
 
-    def is_default(self, value: Any) -> bool:
-        """Tell whether a value is the default, which is valid, and needs no check."""
-        return type(value) is type(self.default) and bool(value == self.default)
-
     def check(self, value: Any) -> Any:
         """Return ``value`` as this parameter's type, or raise InputError naming the parameter and what is valid."""
         if self.kind is bool:

@@ -33,6 +33,8 @@ from faultsweep.errors import InputError, unknown_name
 PARAMETERS: dict[str, Parameter] = parameters()
 MEASURING = frozenset(name for name, parameter in PARAMETERS.items() if parameter.group == "metrics")
 """The parameters that say what is measured: results that differ in one are not better or worse than each other."""
+_DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
+_KINDS = {name: type(default) for name, default in _DEFAULTS.items()}
 
 
 def resolve(values: Config) -> dict[str, Any]:
@@ -44,12 +46,14 @@ def resolve(values: Config) -> dict[str, Any]:
         One sentence for every unknown name and every invalid value, joined by newlines.
     """
     known, problems = known_parameters(values), []
-    config = {name: p.default for name, p in known.items()}
+    config = dict(_DEFAULTS) if known is PARAMETERS else {name: p.default for name, p in known.items()}
     for name, value in values.items():
+        if name in _DEFAULTS and type(value) is _KINDS[name] and value == _DEFAULTS[name]:
+            continue  # most values are defaults, which are valid
         try:
             if name not in known:
                 raise unknown_name("parameter", name, known)
-            config[name] = value if known[name].is_default(value) else known[name].check(value)
+            config[name] = known[name].check(value)
         except InputError as error:
             problems.append(str(error))
     if problems:

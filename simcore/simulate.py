@@ -47,6 +47,7 @@ from faultsweep.simcore.policies.queue_order.associations import due_of
 from faultsweep.simcore.policies.queue_order.named import NAMING, unused_names
 from faultsweep.simcore.policies.recovery.plan import plan_recovery
 from faultsweep.simcore.policies.run import has_dues
+from faultsweep.simcore.remembered import Remembered
 from faultsweep.simcore.workloads.accounting.units import Zone
 from faultsweep.simcore.workloads.demands import date_of, for_site, with_cores
 from faultsweep.simcore.workloads.limited import admitted, within_limits
@@ -136,6 +137,7 @@ def simulate(
     progress: Callable[[float], None] | None = None,
     before_compiling: Callable[[], None] | None = None,
     options: str | None = None,
+    remembered: Remembered | None = None,
     **parameters: Any,
 ) -> Run:
     """Simulate one configuration.
@@ -160,6 +162,8 @@ def simulate(
         groups drawn from ``recovery_mix``.
     progress : called about ten times a second with the share of jobs that have finished.
     before_compiling : called before the kernels are compiled, which takes up to a minute, if they have not been.
+    remembered : keeps the jobs as they are simulated for the next run that is given it, where those are the same; the
+        arrays of the workload must not change meanwhile.
     parameters : any of ``faultsweep.simcore.parameters.PARAMETERS``; the others have their defaults.
 
     Raises
@@ -171,36 +175,31 @@ def simulate(
     """
     with files_read(named := _named(failures, placement, parameters)):
         config, score = _configuration(named, placement)
-        machine, prepared, estimate_s = _machine_and_jobs(workload, config)
-        span = Span.of(workload, prepared, config["arrival_scale"])
+        machine, jobs = _machine_and_jobs(remembered or Remembered(), workload, config)
+        span = Span.of(workload, jobs.prepared, config["arrival_scale"])
         source = _source_of(failures, config, machine, span)
         watch = _Watch(events, debug, progress, before_compiling)
-        given = _Given(prepared, estimate_s, machine, config, source, span, watch, max(1, repeat))
-        owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
-        fairness = _fairness_of(prepared, config, machine, owners)
+        given = _Given(jobs, machine, config, source, span, watch, max(1, repeat))
+        fairness = _fairness_of(jobs, config, machine)
         if machine.kind == CLUSTERS:
             run = _simulate_clusters(given, communication, trace)
         else:
             _check_cluster_arguments(machine, communication, trace)
             run = _simulate_machine(given, score, options)
-        return _with_owners(run, workload, given, owners, fairness)
+        return _with_owners(run, workload, given, fairness)
 
 
-def _machine_and_jobs(workload: Workload, config: Mapping[str, Any]) -> tuple[Machine, Workload, NDArray[np.float64]]:
-    """Return the machine, the jobs as they are simulated, and their estimates, s.
-
-    Raises InputError where they do not go together.
-    """
+def _machine_and_jobs(remembered: Remembered, workload: Workload, config: Mapping[str, Any]) -> tuple[Machine, _Jobs]:
+    """Return the machine, and the jobs as they are simulated; raise InputError where they do not go together."""
     if not isinstance(workload, Workload):
         raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
-    check_workload(workload)
     machine = parse_machine(config["machine"])
-    check_combination(config, machine)
-    prepared, estimate_s = _checked_jobs(workload, config, machine)
+    remembered.of(check_combination, config, machine)
+    jobs = remembered.of(_jobs_of, config, workload, machine)
     if machine.site is not None:
-        machine = replace(machine, site=machine.site.on_clock(date_of(prepared) + prepared.origin_s))
+        machine = replace(machine, site=machine.site.on_clock(date_of(jobs.prepared) + jobs.prepared.origin_s))
         check_preempting(run_of(config), machine)
-    return machine, prepared, estimate_s
+    return machine, jobs
 
 
 def _named(
@@ -224,6 +223,14 @@ def _configuration(
     return config | ({} if score is None else {"placement": score.name}), score
 
 
+def _jobs_of(config: Mapping[str, Any], workload: Workload, machine: Machine) -> _Jobs:
+    """Return the jobs as they are simulated."""
+    check_workload(workload)
+    prepared, estimate_s = _checked_jobs(workload, config, machine)
+    owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
+    return _Jobs(prepared, estimate_s, _job_arrays(prepared, estimate_s, config, machine), owners)
+
+
 def _checked_jobs(
     workload: Workload, config: Mapping[str, Any], machine: Machine
 ) -> tuple[Workload, NDArray[np.float64]]:
@@ -238,15 +245,13 @@ def _checked_jobs(
     return prepared, estimate_s
 
 
-def _with_owners(
-    run: Run, workload: Workload, given: _Given, owners: Mapping[str, Label], fairness: _Fairness | None
-) -> Run:
+def _with_owners(run: Run, workload: Workload, given: _Given, fairness: _Fairness | None) -> Run:
     """Return a run with the metrics of owners, and with what a reader has to know of it."""
     if fairness is not None:
         run.metrics.update(fairness_metrics(run.jobs, *fairness))
-    if run.config["owner"] != "none":
-        run.metrics.update(owner_metrics(run.jobs, owners, run.config["owner"]))
-    prepared, _, machine, config, source, span, _, _ = given
+    (prepared, _, _, owners), machine, config, source, span, _, _ = given
+    if config["owner"] != "none":
+        run.metrics.update(owner_metrics(run.jobs, owners, config["owner"]))
     about = (workload, prepared, machine, config, source, span.length_s, run.metrics, owners)
     return replace(run, owners=owners, told=partial(_doubts_of, *about))
 
@@ -313,12 +318,10 @@ def _start_ever(
 
 def _simulate_machine(given: _Given, score: Score | None, options: str | None) -> Run:
     """Simulate one configuration on any machine but clusters."""
-    prepared, estimate_s, machine, config, source, span, watch, repeat = given
+    (prepared, _, arrays, _), machine, config, source, span, watch, repeat = given
     _check_event_order(config, source)
     recovery = plan_recovery(config, prepared, run_of(config).named("recovery").facts.get("asks"), options)
-    jobs = {**_job_arrays(prepared, estimate_s, config, machine), "option": recovery["recovery_option"]}
-    if prepared.demand is not None:
-        jobs |= {name: getattr(prepared.demand, name) for name in DEMANDED}
+    jobs = {**arrays, "option": recovery["recovery_option"]}
     if watch.before_compiling is not None and not is_compiled():
         watch.before_compiling()
     _load_kernels(config["finder"] if machine.kind == TORUS else "columns")
@@ -341,7 +344,7 @@ def _repeated(repeat: int, run: Callable[[], Any]) -> tuple[Any, list[float]]:
     for _ in range(repeat):
         ran = run()
         durations.append((ran.elapsed_s, ran.processor_s))
-    return ran, np.median(durations, axis=0).tolist()
+    return ran, list(durations[0]) if repeat == 1 else np.median(durations, axis=0).tolist()
 
 
 def _result(
@@ -365,23 +368,21 @@ def _result(
         processor_s=durations[1],
         config=given.config,
         events=events and replace(events, time_s=events.time_s + origin_s),
-        dropped=given.prepared.dropped,
-        failures=NO_FAILURES if source is None else _seen(source, ran.state, given.prepared),
+        dropped=given.jobs.prepared.dropped,
+        failures=NO_FAILURES if source is None else _seen(source, ran.state, given.jobs.prepared),
         origin_s=origin_s,
     )
 
 
-def _fairness_of(
-    workload: Workload, config: Mapping[str, Any], machine: Machine, owners: Mapping[str, Label]
-) -> _Fairness | None:
+def _fairness_of(jobs: _Jobs, config: Mapping[str, Any], machine: Machine) -> _Fairness | None:
     """Return whose each job is and what each of them is due, as far as there are shares; None if it is not measured."""
-    label = owners.get(config["fairness_by"])
+    label = jobs.owners.get(config["fairness_by"])
     if not config["fairness"] or label is None:
         return None
     run, codes = run_of(config), np.asarray(label.codes, np.int64)
     if not has_dues(run):
         return codes, None
-    return codes, due_of(_owner_arrays(workload, machine), machine, run, codes, len(label.names))
+    return codes, due_of(_owner_arrays(jobs.prepared, machine), machine, run, codes, len(label.names))
 
 
 def _on_log_clock(results: dict[str, NDArray[Any]], origin_s: float) -> dict[str, NDArray[Any]]:
@@ -435,14 +436,14 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
     from faultsweep.simcore.engine.clusters import run as running
     from faultsweep.simcore.engine.clusters.trunk_failures import with_trunks
 
-    prepared, estimate_s, machine, config, source, span, watch, repeat = given
+    (prepared, _, arrays, _), machine, config, source, span, watch, repeat = given
     if communication is None:
         communication = talk.draw(prepared, config)
     communication = talk.check(communication, prepared, config["link_mbps"])
     if source is not None and not source.endless:
         check_failures(source.until(math.inf), machine)
     source = with_trunks(source, config, machine.nodes, len(machine.clusters), span)
-    jobs = _job_arrays(prepared, estimate_s, config, machine) | {"run_s": prepared.run_s, "job_id": prepared.job_id}
+    jobs = {**arrays, "run_s": prepared.run_s, "job_id": prepared.job_id}
     jobs["home"] = np.zeros(len(prepared), np.int64) if prepared.home is None else prepared.home
     if watch.before_compiling is not None and not is_compiled(clusters=True):
         watch.before_compiling()
@@ -491,11 +492,24 @@ def _load_kernels(finder: str) -> None:
     interruptible(advance, build_state(arrays, machine, resolve({"finder": finder}), None, tracing=False), 10)
 
 
+def _are_within(failures: FailureTrace, last: int) -> bool:
+    """Tell whether failures are in order and finite, and at nodes up to the last: most are, and this is soon seen."""
+    time_s, node, down_s = failures.time_s, failures.node, failures.down_s
+    if not len(failures) or not (time_s[1:] >= time_s[:-1]).all():
+        return False
+    lasting = down_s.min() >= 0.0 and down_s.max() <= LATEST_S
+    return bool(
+        lasting and node.min() >= 0 and node.max() <= last and time_s[0] >= -LATEST_S and time_s[-1] <= LATEST_S
+    )
+
+
 def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
     """Return failures that are sorted and within the machine; on clusters its trunks are numbered behind the nodes."""
+    last = machine.nodes + len(machine.clusters) - 1
+    if _are_within(failures, last):
+        return failures
     if np.any(np.diff(failures.time_s) < 0):
         raise InputError(f"{failures.name}: failures must be in order of time")
-    last = machine.nodes + len(machine.clusters) - 1
     outside = np.flatnonzero((failures.node < 0) | (failures.node > last))
     if len(outside):
         at = int(outside[0])
@@ -543,6 +557,7 @@ def _job_arrays(
         "requested": workload.size,
         "size": round_up(machine, workload.size),
         **_owner_arrays(workload, machine),
+        **({} if workload.demand is None else {name: getattr(workload.demand, name) for name in DEMANDED}),
         **(workload.dependencies.arrays() if workload.dependencies and config["dependencies"] == "log" else {}),
     }
 
@@ -581,12 +596,20 @@ class _Watch(NamedTuple):
     before_compiling: Callable[[], None] | None = None
 
 
+class _Jobs(NamedTuple):
+    """The jobs of a run: prepared, with their estimates, s; the arrays that the engine takes; and whose they are."""
+
+    prepared: Workload
+    estimate_s: NDArray[np.float64]
+    arrays: Mapping[str, NDArray[Any]]
+    owners: Mapping[str, Label]
+
+
 class _Given(NamedTuple):
     """What every machine's simulation starts from: the jobs as they are simulated, the resolved configuration, and
     where failures come from; it is run ``repeat`` times."""
 
-    prepared: Workload
-    estimate_s: NDArray[np.float64]
+    jobs: _Jobs
     machine: Machine
     config: dict[str, Any]
     source: FailureSource | None
@@ -719,13 +742,14 @@ def _advance_to_end(
     """Call the kernel until the run ends; return the state and the kernel's last code.
 
     The state is another one, which shares all that changes, where failures had to be drawn further. Where passes are
-    short, the first call, of a tenth of a second, is made here: another thread, on a processor that has nothing of the
-    state, takes longer.
+    short, calls are made here up to the first that takes a tenth of a second: another thread, on a processor that has
+    nothing of the state, takes longer.
     """
     call = _directly if has_short_passes else interruptible
     while True:
         code = int(call(go_on, state, WITHOUT_LIMIT))
-        call = interruptible
+        if code == st.CONTINUE:
+            call = interruptible
         if buffer is not None:
             buffer.drain()
         if code == st.NEED_FAILURES:

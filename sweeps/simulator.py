@@ -34,6 +34,7 @@ from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.source import Span, unseen_sentence
 from faultsweep.simcore.policies.queue_order.named import NAMING
 from faultsweep.simcore.possible import impossible
+from faultsweep.simcore.remembered import Remembered
 from faultsweep.simcore.workloads.accounting.units import Zone
 from faultsweep.simcore.workloads.demands import for_site
 from faultsweep.simcore.workloads.resampling import check_resampled
@@ -118,12 +119,13 @@ class SimulatorTarget(Target):
         self.main = MAIN
         self.version = str(MODEL_VERSION)
         self._loaded: dict[tuple[Any, ...], Any] = {}
+        self._remembered = Remembered()
         self._sources: dict[tuple[str, str], str] = {}  # of the user's policies: they travel to the workers
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to workers without the logs read here, and with the user's parameters alone."""
         own = {name: parameter for name, parameter in self.parameters.items() if name not in PARAMETERS}
-        return {**self.__dict__, "_loaded": {}, "parameters": own}
+        return {**self.__dict__, "_loaded": {}, "_remembered": Remembered(), "parameters": own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the table of parameters of the process at hand."""
@@ -426,7 +428,7 @@ class SimulatorTarget(Target):
         parameters = {name: config[name] for name in known_parameters(config) if name in config and name != "log"}
         parameters["failures"] = self._failures(config["failures"])
         parameters["machine"] = self._menu_file(config["machine"])
-        return simulate(self._workload(config), events=events, trace=trace, **parameters)
+        return simulate(self._workload(config), events=events, trace=trace, remembered=self._remembered, **parameters)
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:
         """Return what the store keeps of a run."""

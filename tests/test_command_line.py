@@ -38,6 +38,30 @@ def call(*arguments, columns=80):
     return subprocess.run(line, capture_output=True, text=True, env=environment, check=True).stdout
 
 
+THREADS = """
+import os, sys
+from faultsweep.__main__ import main
+
+sys.argv[0] = "faultsweep"
+try:
+    main()
+finally:
+    print("threads:", len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.cpu_count() == 1, reason="where threads are listed, and are several")
+def test_a_command_starts_no_threads_for_linear_algebra():
+    """Unless the user says how many: each would be busy at first, and has nothing to do."""
+    threads = []
+    for given in ({}, {"OPENBLAS_NUM_THREADS": "2"}):
+        environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | given
+        line = [sys.executable, "-P", "-c", THREADS, "simulate", "--log", "sdsc-model", "--num-jobs", "20"]
+        said = subprocess.run(line, capture_output=True, text=True, env=environment, check=True).stdout
+        threads.append(int(said.rpartition("threads:")[2]))
+    assert threads[1] == threads[0] + 1
+
+
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_help_fits_any_width(arguments, monkeypatch):
     letters = []

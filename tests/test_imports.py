@@ -59,7 +59,8 @@ WITHIN_SIMCORE = {
     "engine": {"contract", "distributions", "finders", "model", "parameters", "policies", "streams"},
     "possible": {"contract", "engine", "parameters", "policies"},
     "conformance": {"contract", "engine", "model", "parameters", "policies", "simulate"},
-    "simulate": {"engine", "failure_sources", "model", "parameters", "policies", "workloads"},
+    "remembered": set(),
+    "simulate": {"engine", "failure_sources", "model", "parameters", "policies", "remembered", "workloads"},
 }
 """The same for the folders of the simulator core; modules that import each other's folders have no cycle."""
 INNER = {

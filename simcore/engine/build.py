@@ -80,7 +80,7 @@ def build_state(
     known = _known_of(jobs, machine, run)
     shapes = {
         **_sizes(machine, config, run, n, capacity, names_nodes),
-        "failures": rows.shape[1],
+        "failures": 0,
         "trace": 1,
         **_shapes_of_known(n, known),
     }

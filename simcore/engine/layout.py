@@ -25,6 +25,9 @@ Ints = NDArray[np.int64]
 Bits = NDArray[np.uint64]
 
 Words = tuple[int, ...]
+Shapes = dict[str, int | tuple[int, ...]]
+_Plan = tuple[list[tuple[str, np.dtype[Any], tuple[int, ...], int]], Ints, int]
+"""Of each array its name, type, shape and place in the block; all their words; the bytes of the block."""
 WORDS = 4  # by which a kernel finds an array: its address, then up to three sides
 _BYTES = 8  # of an element, whatever its type
 _LINE = 64  # bytes of a line of the processor's cache
@@ -76,6 +79,8 @@ class Layout:
         self.tables: dict[str, tuple[np.dtype[Any], int]] = {"f": (np.dtype(np.float64), 1)}
         self.tables["i"] = (np.dtype(np.int64), 1)
         self._rows: Counter[str] = Counter()
+        self._planned_for: Shapes = {}
+        self._plan: _Plan = ([], np.empty((0, WORDS), np.int64), 0)
         for name, hint in hints.items():
             self._add(name, hint)
 
@@ -106,33 +111,52 @@ class Layout:
         return self._rows[table]
 
     @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The place of each table among the words of all."""
+        return {name: number for number, name in enumerate(self.tables)}
+
+    @cached_property
     def rows_of_tables(self) -> dict[str, int]:
         """How many fields lie in each table, once all are declared."""
         return {name: self.rows(name) for name in self.tables}
 
-    def zeros(self, shapes: dict[str, int | tuple[int, ...]]) -> tuple[dict[str, NDArray[Any]], dict[str, Words]]:
-        """Return the arrays, which lie in one block, and the words by which kernels find them.
+    def zeros(self, shapes: Shapes) -> tuple[dict[str, NDArray[Any]], Ints]:
+        """Return the arrays, which lie in one block, and the words by which kernels find them, int64 (tables, 4).
 
         shapes : the length of the rows of a table, or the shape of an array.
         """
-        places, size = [], 0
+        if shapes != self._planned_for:  # many runs of a sweep have states of the same shapes
+            self._planned_for, self._plan = dict(shapes), self._plan_of(shapes)
+        places, words, size = self._plan
+        block = np.zeros(size + _LINE, np.uint8)
+        first = -block.ctypes.data % _LINE
+        arrays = {name: np.ndarray(shape, dtype, block, first + at) for name, dtype, shape, at in places}
+        words = words.copy()
+        words[:, 0] += block.ctypes.data + first
+        return arrays, words
+
+    def _plan_of(self, shapes: Shapes) -> _Plan:
+        places, words, size = [], [], 0
         for name, (dtype, axes) in self.tables.items():
             rows = self.rows_of_tables[name]
             wanted = rows if axes == 1 and name in "fi" else shapes[name]
             shape = wanted if isinstance(wanted, tuple) else (rows, wanted) if axes == 2 else (wanted,)
             places.append((name, dtype, shape, size))
+            words.append(_words_of(size, shape))
             size += -(-math.prod(shape) * _BYTES // _LINE) * _LINE
-        block = np.zeros(size + _LINE, np.uint8)
-        address = block.ctypes.data
-        first = -address % _LINE
-        arrays, words = {}, {}
-        for name, dtype, shape, at in places:
-            arrays[name] = np.ndarray(shape, dtype, block, first + at)
-            words[name] = words_of(address + first + at, shape)
-        return arrays, words
+        return places, np.array(words, np.int64), size
+
+    def words_of(self, name: str, array: NDArray[Any]) -> Words:
+        """Return the words of an array that was not made with the state; raise TypeError if it is not as declared."""
+        (dtype, axes), rows = self.tables[name], self.rows_of_tables[name]
+        if (array.dtype, array.ndim) != (dtype, axes) or not array.flags.c_contiguous:
+            raise TypeError(f"the state's {name} is {array.dtype} with {array.ndim} axes, expected {dtype} with {axes}")
+        if rows and len(array) != rows:
+            raise TypeError(f"the state's {name} has {len(array)} rows, expected {rows}")
+        return _words_of(array.ctypes.data, array.shape)
 
 
-def words_of(address: int, shape: tuple[int, ...]) -> Words:
+def _words_of(address: int, shape: tuple[int, ...]) -> Words:
     """Return the words by which kernels find an array."""
     return (address, *shape, *[0] * (WORDS - 1 - len(shape)))
 
@@ -153,24 +177,30 @@ class Declared:
             setattr(cls, name, _part(part))
             getattr(cls, name).__set_name__(cls, name)
 
-    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take the arrays of the layout."""
+    def __init__(self, arrays: dict[str, NDArray[Any]], words: Ints | None = None) -> None:
+        """Take the arrays of the layout, and the words by which kernels find them, if they are known."""
         self.arrays = arrays
-        self.words: dict[str, Words] = {}  # of those that are known: to ask NumPy for an address takes a microsecond
+        self._words = words
 
     @classmethod
     def zeros(cls, **shapes: int | tuple[int, ...]) -> Self:
         """Return a state of zeros; ``shapes`` has the length of the rows of a table, or the shape of an array."""
-        arrays, words = cls.layout.zeros(shapes)
-        made = cls(arrays)
-        made.words = words
-        return made
+        return cls(*cls.layout.zeros(shapes))
+
+    @property
+    def words(self) -> Ints:
+        """The words by which kernels find the arrays, which must stay alive as long as they run: int64 (tables, 4)."""
+        if self._words is None:
+            layout = self.layout
+            self._words = np.array([layout.words_of(name, self.arrays[name]) for name in layout.tables], np.int64)
+        return self._words
 
     def with_arrays(self, **arrays: NDArray[Any]) -> Self:
         """Return the same with other arrays in place of some; it shares all others."""
-        other = type(self)({**self.arrays, **arrays})
-        other.words = {name: words for name, words in self.words.items() if name not in arrays}
-        return other
+        words = self.words.copy()
+        for name, array in arrays.items():
+            words[self.layout.numbers[name]] = self.layout.words_of(name, array)
+        return type(self)({**self.arrays, **arrays}, words)
 
 
 def _part(part: type[Declared]) -> cached_property[Declared]:

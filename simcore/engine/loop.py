@@ -126,7 +126,7 @@ def _advance(table: Any, budget: int) -> int:
             return stopped
         if not schedule(s):
             return INVALID if s.no_room == BROKEN else NO_SPACE
-        work += 1 + (s.queue_tail - s.queue_head) + (s.nodes >> 8)
+        work += 8 + (s.queue_tail - s.queue_head) + (s.nodes >> 5)
         if work >= WORK_UNTIL_LOOK:
             work = 0
             if clock_ns() >= until:

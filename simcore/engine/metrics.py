@@ -25,6 +25,8 @@ class Known(NamedTuple):
     like: str = ""
 
 
+_Chosen = NDArray[np.bool_] | slice
+"""Which jobs: a mask, or all."""
 NOTHING, ABSENT = Known(0.0), Known(math.nan)
 _OF_CAPACITY, _OF_JOBS = Known(0.0, "utilisation"), Known(0.0, "mean_wait_s")
 
@@ -229,30 +231,35 @@ def run_metrics(
     passes_s: the processor times of the scheduling passes if they were measured. of_clusters: the metrics that only
     clusters have.
     """
-    finished = ~np.isnan(jobs["finish_s"])
+    finished = _finished(jobs)
     metrics = job_metrics(jobs)
     metrics |= _capacities(s, jobs, finished)
-    metrics |= _counts(s, jobs)
+    metrics |= _counts(s, jobs, finished)
     metrics |= recovery_measures(jobs) if "recovery_group" in jobs else {}
-    metrics["mean_scheduling_s"] = sum(passes_s) / len(finished) if passes_s else np.nan
+    metrics["mean_scheduling_s"] = sum(passes_s) / len(jobs["finish_s"]) if passes_s else np.nan
     metrics["max_scheduling_s"] = max(passes_s, default=np.nan)
-    metrics["mean_suspended_s"] = float(np.mean(s.job.suspended_s[finished])) if finished.any() else np.nan
-    metrics |= _limits(s.time_at_limit[finished] if of_clusters is None and s.limited else np.zeros(finished.sum()))
+    metrics |= _held(jobs, finished, s if of_clusters is None else None)
     metrics |= of_clusters or {"lost_to_congestion": 0.0}
     return {name: float(metrics.get(name, np.nan)) for name in METRICS}
 
 
+def _finished(jobs: Mapping[str, NDArray[Any]]) -> _Chosen:
+    """Return which jobs finished, of most runs all: then what they have is not copied."""
+    finished = ~np.isnan(jobs["finish_s"])
+    return slice(None) if finished.all() else finished
+
+
 def job_metrics(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     """Return the metrics of JOB_METRICS from the per-job results of a run alone, such as a store keeps."""
-    finished = ~np.isnan(jobs["finish_s"])
-    results = {}
+    finished, results = _finished(jobs), {}
     for name in _PER_JOB:
-        values = jobs[name][finished]
-        for statistic, value in zip(_STATISTICS, _statistics(values), strict=True):
+        for statistic, value in zip(_STATISTICS, _statistics(jobs[name][finished]), strict=True):
             results[f"{statistic}_{name}"] = value
+    run_s = jobs["run_s"][finished]
     for name, part in _RATIOS.items():
-        results[name] = float(np.mean(jobs[part][finished] / jobs["run_s"][finished])) if finished.any() else np.nan
-    counts = (len(finished), np.sum(~finished), np.sum(jobs["restarts"] > 0))
+        results[name] = float(np.mean(jobs[part][finished] / run_s)) if len(run_s) else np.nan
+    submitted = len(jobs["finish_s"])
+    counts = (submitted, submitted - len(run_s), _count(jobs["restarts"] > 0))
     return {**results, **dict(zip(_COUNTS, counts, strict=True)), **{name: np.sum(jobs[name]) for name in _SUMS}}
 
 
@@ -260,33 +267,35 @@ def _statistics(values: NDArray[np.float64]) -> list[float]:
     """Return those of _STATISTICS, NaN of no values."""
     count = len(values)
     if not count:
-        return [np.nan] * len(_STATISTICS)
-    mean, largest = np.mean(values), np.max(values)
-    if count == 1 or not np.isfinite(largest):
-        return [mean, np.median(values), *np.percentile(values, (90, 99)), largest]
-    at = (count - 1) * np.array((0.9, 0.99))
-    below = at.astype(np.int64)
-    low, high = (count - 1) // 2, count // 2
+        return [math.nan] * len(_STATISTICS)
     ordered = np.sort(values)  # once for all; partitions at so many places take longer
-    median = (ordered[low] + ordered[high]) / 2.0
-    return [mean, median, *_between(ordered[below], ordered[below + 1], at - below), largest]
+    mean, largest = float(np.mean(values)), float(ordered[-1])
+    if count == 1 or not math.isfinite(largest):
+        return [mean, float(np.median(values)), *map(float, np.percentile(values, (90, 99))), largest]
+    median = (float(ordered[(count - 1) // 2]) + float(ordered[count // 2])) / 2.0
+    return [mean, median, _percentile(ordered, 0.9), _percentile(ordered, 0.99), largest]
 
 
-def _between(low: NDArray[np.float64], high: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Interpolate from low to high, rounded as NumPy's percentiles are."""
-    step = high - low
-    return np.where(share < 0.5, low + step * share, high - step * (1.0 - share))
+def _percentile(ordered: NDArray[np.float64], share: float) -> float:
+    """Return what this share of ordered values lies below, between two of them, rounded as NumPy's percentiles are."""
+    at = (len(ordered) - 1) * share
+    low, high = float(ordered[int(at)]), float(ordered[int(at) + 1])
+    part, step = at - int(at), high - low
+    return low + step * part if part < 0.5 else high - step * (1.0 - part)
 
 
-def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np.bool_]) -> dict[str, float]:
-    first = float(jobs["submit_s"][0]) if len(finished) else np.nan
-    last = max(first, float(s.now)) if not finished.all() else float(np.max(jobs["finish_s"], initial=-np.inf))
+def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: _Chosen) -> dict[str, float]:
+    submitted = len(jobs["submit_s"])
+    first = float(jobs["submit_s"][0]) if submitted else np.nan
+    has_all = isinstance(finished, slice)
+    last = float(np.max(jobs["finish_s"], initial=-np.inf)) if has_all else max(first, float(s.now))
     nodes = float(s.nodes)
     capacity = (last - first) * nodes
     work = jobs["requested_size"] * jobs["run_s"]
     utilisation = ratio(float(np.sum(work[finished])), capacity)
     unused = ratio(s.unused, capacity)
-    span = float(jobs["submit_s"].max()) - first if len(finished) else np.nan
+    span = float(jobs["submit_s"].max()) - first if submitted else np.nan
+    count = len(work[finished])
     return {
         "utilisation": utilisation,
         "unused_capacity": unused,
@@ -302,9 +311,7 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: NDArray[np
         "makespan_s": last - first,
         "offered_load": ratio(float(np.sum(work)), nodes * span),
         "failures_seen_per_day": ratio(s.num_failures, last - first) * 86400.0,
-        "one_hit_work_loss_ratio": s.num_failures * utilisation / (2.0 * np.sum(finished))
-        if finished.any()
-        else np.nan,
+        "one_hit_work_loss_ratio": s.num_failures * utilisation / (2.0 * count) if count else np.nan,
     }
 
 
@@ -314,12 +321,23 @@ def ratio(part: float, whole: float) -> float:
     return part / whole if whole >= np.finfo(np.float64).tiny else np.nan
 
 
-def _limits(held_s: NDArray[np.float64]) -> dict[str, float]:
-    """Return the metrics of limits of running jobs, from how long they held each finished job."""
-    return {
-        "mean_time_at_limit_s": float(np.mean(held_s)) if len(held_s) else np.nan,
-        "jobs_at_limit": int(np.sum(held_s > 0)),
-    }
+def _held(jobs: Mapping[str, NDArray[Any]], finished: _Chosen, s: State | None) -> dict[str, float]:
+    """Return the metrics of what held finished jobs: a limit of running jobs, or others for which they were suspended;
+    the state is that of a machine that has these."""
+    nothing = 0.0 if len(jobs["finish_s"][finished]) else np.nan
+    found = {"mean_suspended_s": nothing, "mean_time_at_limit_s": nothing, "jobs_at_limit": 0.0}
+    if s is None or np.isnan(nothing):
+        return found
+    if s.suspends:
+        found["mean_suspended_s"] = float(np.mean(s.job.suspended_s[finished]))
+    if s.limited:
+        held_s = s.time_at_limit[finished]
+        found |= {"mean_time_at_limit_s": float(np.mean(held_s)), "jobs_at_limit": _count(held_s > 0)}
+    return found
+
+
+def _count(true: NDArray[np.bool_]) -> int:
+    return int(np.count_nonzero(true))
 
 
 def _grown_node_s(s: State) -> NDArray[np.float64]:
@@ -328,7 +346,7 @@ def _grown_node_s(s: State) -> NDArray[np.float64]:
     return s.job.grown + unsaved * (s.job.allocated - s.job.requested)
 
 
-def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+def _counts(s: State, jobs: Mapping[str, NDArray[Any]], finished: _Chosen) -> dict[str, float]:
     attempts, left = int(s.attempts), s.job.preemptions + s.job.suspensions
     return {
         "failures_seen": s.num_failures,
@@ -340,8 +358,17 @@ def _counts(s: State, jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         "mean_time_between_migrations_s": s.attempt_gaps / (attempts - 1) if attempts > 1 else np.nan,
         "jobs_migrated": s.moves,
         "preemptions": int(np.sum(left)),
-        "jobs_preempted": int(np.sum(left > 0)),
-        "jobs_cancelled": int(np.sum((s.job.status == DONE) & np.isnan(s.job.finish))),
-        "jobs_refused": int(np.sum(s.job.status == REFUSED)),
-        "reservations_missed": int(np.sum(s.job.status == MISSED)),
+        "jobs_preempted": _count(left > 0),
+        **_without_result(s, finished),
+    }
+
+
+def _without_result(s: State, finished: _Chosen) -> dict[str, float]:
+    """Return how many jobs ended, or never began, and have no result; none where all finished."""
+    if isinstance(finished, slice):
+        return dict.fromkeys(("jobs_cancelled", "jobs_refused", "reservations_missed"), 0)
+    return {
+        "jobs_cancelled": _count((s.job.status == DONE) & ~finished),
+        "jobs_refused": _count(s.job.status == REFUSED),
+        "reservations_missed": _count(s.job.status == MISSED),
     }

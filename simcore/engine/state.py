@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, Any
 
-from faultsweep.simcore.engine.handle import make_state_at, make_table
+from faultsweep.simcore.engine.handle import make_state_at
 from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.layout import (
     AgendaRow,
@@ -271,7 +271,7 @@ class Common(Declared):
     @cached_property
     def handle(self) -> Any:
         """What the event loop takes: a table of the arrays, or the state itself where nothing is compiled."""
-        return self if is_interpreted() else make_table(self)
+        return self if is_interpreted() else self.words.reshape(-1)
 
 
 FloatOfNode = Annotated[Floats, Row("nodes")]

@@ -56,7 +56,7 @@ def build_clusters(
         lists=max(2 * n, machine.nodes) + 2,
         partitions=(largest + 1, 1 + 2 * k),
         cuts=(2 * (k + 1), largest + 1) if config["partitioning"] == "minimum-cut" else (1, 1),
-        failures=rows.shape[1],
+        failures=0,
         trace=1,
         decisions=(capacity * 4096 if telling else 1, cs.NUM_DECISION_COLUMNS),
     ).with_arrays(failures=rows)

@@ -95,7 +95,7 @@ def _advance_clusters(table: Any, budget: int) -> int:
             return code
         if s.num_running == 0 and s.next_arrival == jobs and mark_impossible(s, 0) > 0:
             return STUCK
-        work += 1 + s.capacity.shape[0] * (s.queue_tail - s.queue_head) + (s.nodes >> 8)
+        work += 8 + s.capacity.shape[0] * (s.queue_tail - s.queue_head) + (s.nodes >> 5)
         if work >= WORK_UNTIL_LOOK:
             work = 0
             if clock_ns() >= until:

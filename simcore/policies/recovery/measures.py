@@ -29,14 +29,17 @@ def recovery_measures(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     """
     recovers = bool((jobs["recovery_group"] >= 0).any())
     found = _of_all(jobs) | (_by_group(jobs) if recovers else {})
-    refused = jobs["recovery_option"] != jobs["recovery_asked"]
-    found["credits_granted"] = float(np.sum(jobs["credits_granted"])) if recovers else np.nan
-    found["credits_charged"] = float(np.sum(jobs["credits_charged"])) if recovers else np.nan
-    found["credit_refusals"] = float(np.sum(refused)) if recovers else np.nan
+    if not recovers:
+        return found | dict.fromkeys(("credits_granted", "credits_charged", "credit_refusals"), np.nan)
+    found["credits_granted"] = float(np.sum(jobs["credits_granted"]))
+    found["credits_charged"] = float(np.sum(jobs["credits_charged"]))
+    found["credit_refusals"] = float(np.count_nonzero(jobs["recovery_option"] != jobs["recovery_asked"]))
     return found
 
 
 def _of_all(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    if np.isnan(jobs["failure_free_response_s"]).all():
+        return dict.fromkeys(("failure_slowdown", "mean_delay_regular_s", "max_delay_regular_s"), np.nan)
     finished, hit = ~np.isnan(jobs["finish_s"]), jobs["restarts"] > 0
     failed, regular = finished & hit, finished & ~hit
     delay = jobs["response_s"] - jobs["failure_free_response_s"]
