@@ -246,7 +246,7 @@ class Role:
 
     def is_own(self, value: str) -> bool:
         """Tell whether a value of the selector names a policy of the user's, or one that a package brings."""
-        if OWN not in self.policies or self.selector is None or value in self.policies:
+        if value in self.policies or OWN not in self.policies or self.selector is None:
             return False
         return bool(re.fullmatch(OWN_POLICY, value)) or value in installed.names(self.selector.name)
 

@@ -135,7 +135,8 @@ def is_own(name: str, value: Any) -> bool:
 
 def own_values(values: Config) -> dict[str, str]:
     """Return the parameters that name policies of the user's, with their values."""
-    return {name: values[name] for name in OWN_PARAMETERS if name in values and is_own(name, values[name])}
+    texts = {name: values[name] for name in OWN_PARAMETERS if isinstance(values.get(name), str)}
+    return {name: text for name, text in texts.items() if OWN_PARAMETERS[name].is_own(text)}
 
 
 def files_read(values: Config) -> AbstractContextManager[None]:

@@ -16,7 +16,7 @@ from faultsweep.simcore.engine.checks import Checker, check_capacities
 from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.clusters.decisions import Decisions
 from faultsweep.simcore.engine.event_trace import EventTrace, TraceBuffer
-from faultsweep.simcore.engine.fairness import by_owner, fairness_metrics, owner_metrics, owners_of
+from faultsweep.simcore.engine.fairness import by_owner, fairness_metrics, numbered, owner_metrics, owners_of
 from faultsweep.simcore.engine.interruptible import interruptible
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.machine_code import is_compiled
@@ -386,9 +386,10 @@ def _fairness_of(jobs: _Jobs, config: Mapping[str, Any], machine: Machine) -> _F
 
 
 def _on_log_clock(results: dict[str, NDArray[Any]], origin_s: float) -> dict[str, NDArray[Any]]:
-    """Return per-job results with times on the log's clock."""
-    times = ("submit_s", "first_start_s", "start_s", "finish_s")
-    return results | {name: results[name] + origin_s for name in times}
+    """Return per-job results, of which no other has the arrays, with times on the log's clock."""
+    for name in ("submit_s", "first_start_s", "start_s", "finish_s"):
+        results[name] += origin_s
+    return results
 
 
 def _check_times(workload: Workload, estimate_s: NDArray[np.float64]) -> None:
@@ -567,6 +568,7 @@ def _owner_arrays(workload: Workload, machine: Machine) -> dict[str, NDArray[Any
     labels = _labels(workload, machine)
     return {
         "user": workload.user,
+        "user_number": numbered(workload.user)[1],
         "user_names": np.array(workload.user_names, np.str_),
         **{f"{name}_codes": label.codes for name, label in labels.items()},
         **{f"{name}_names": np.array(label.names, np.str_) for name, label in labels.items()},
@@ -639,7 +641,7 @@ def _run(
     job_id: NDArray[np.int64],
 ) -> _Ran:
     """Run to the end; if a list is too small, run again from the start with larger ones."""
-    capacity = 1
+    run, has_own, capacity = run_of(config), bool(own_values(config)), 1
     while True:
         drawn = _Drawn(source, jobs, machine, config, rules.base_rate, capacity)
         state = build_state(
@@ -647,8 +649,9 @@ def _run(
             machine,
             config,
             drawn.known(),
+            run=run,
             tracing=watch.events,
-            names_nodes=watch.events or watch.debug or source is not None or bool(own_values(config)),
+            names_nodes=watch.events or watch.debug or source is not None or has_own,
             capacity=capacity,
             score=rules.score,
             base_rate=rules.base_rate,
@@ -660,7 +663,7 @@ def _run(
         if watch.debug:
             go_on = checked(go_on, (SiteChecker if machine.kind == SITE else Checker)(state).check)
         began, processor = time.perf_counter(), time.process_time()
-        has_short_passes = machine.kind == FLAT and len(job_id) <= _FEW_JOBS and not own_values(config)
+        has_short_passes = machine.kind == FLAT and len(job_id) <= _FEW_JOBS and not has_own
         state, code = _advance_to_end(state, go_on, drawn, buffer, watch.progress, has_short_passes)
         elapsed, processor = time.perf_counter() - began, time.process_time() - processor
         if code != st.NO_SPACE:

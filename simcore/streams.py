@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
@@ -19,9 +20,13 @@ def stream(seed: int, replicate: int, purpose: str) -> np.random.Generator:
     compared see the same jobs and the same failures. Draw with ``random`` and invert the distribution function rather
     than by NumPy's other methods, whose rejection loops turn a last bit of ``log`` into a different stream.
     """
+    return np.random.Generator(np.random.PCG64(_sequence(seed, replicate, purpose)))
+
+
+@lru_cache
+def _sequence(seed: int, replicate: int, purpose: str) -> np.random.SeedSequence:
     words = np.frombuffer(hashlib.blake2b(purpose.encode(), digest_size=16).digest(), "<u4")
-    sequence = np.random.SeedSequence(seed, spawn_key=(replicate, *words.tolist()))
-    return np.random.Generator(np.random.PCG64(sequence))
+    return np.random.SeedSequence(seed, spawn_key=(replicate, *words.tolist()))
 
 
 @overload

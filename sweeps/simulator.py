@@ -72,6 +72,12 @@ _SIZED = (
 """The parameters that decide whether a job of a log is larger than the machine."""
 
 
+def _looked_at(config: Config, workload: Workload) -> tuple[dict[str, str], Workload]:
+    """Return what is assumed of a log, and its jobs at the times at which they are submitted."""
+    jobs = from_origin(span(workload, config["offset"], config["num_jobs"]))
+    return doubts(workload, config), scale_arrivals(jobs, config["arrival_scale"])
+
+
 class SimulatorTarget(Target):
     """Runs ``simcore.simulate`` on the named log; a process reads a log once."""
 
@@ -314,9 +320,8 @@ class SimulatorTarget(Target):
             return {}
         try:
             workload = self._workload(config)
-            found = {f"{config['log']} {about}": sentence for about, sentence in doubts(workload, config).items()}
-            jobs = from_origin(span(workload, config["offset"], config["num_jobs"]))
-            jobs = scale_arrivals(jobs, config["arrival_scale"])
+            doubted, jobs = self._remembered.of(_looked_at, config, workload)
+            found = {f"{config['log']} {about}": sentence for about, sentence in doubted.items()}
             last_s, failures = float(jobs.submit_s[-1]), f"{config['log']} {config['failures']}"
             if f"{failures} excess" not in said:  # it takes a while
                 found[f"{failures} excess"] = excess_sentence(config, last_s)

@@ -11,7 +11,7 @@ from faultsweep.simcore.contract import Run
 from faultsweep.simcore.distributions import DISTRIBUTIONS
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.cores import WORD
-from faultsweep.simcore.engine.fairness import numbered, owners_of
+from faultsweep.simcore.engine.fairness import owners_of
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB, most_in_vain
 from faultsweep.simcore.finders.boxes import shape_table
@@ -53,6 +53,7 @@ def build_state(
     failures: FailureTrace | None,
     *,
     tracing: bool,
+    run: Run | None = None,
     names_nodes: bool = True,
     capacity: int = 1,
     score: Score | None = None,
@@ -68,13 +69,14 @@ def build_state(
     config : a resolved configuration.
     failures : the failures known so far, or None.
     tracing : whether events are recorded.
+    run : the configuration as policies see it, if that is known.
     names_nodes : whether it must be known which nodes of a flat machine a job has, and not only how many.
     capacity : factor on the sizes of lists whose need is not known beforehand.
     score : the user's placement score, if there is one.
     base_rate : of the failures; needed where the predictor's precision is below 1.
     """
     n = len(jobs["submit_s"])
-    run = run_of(config)
+    run = run or run_of(config)
     names_nodes |= machine.kind != FLAT or machine.menu is not None
     rows = failure_rows(failures, base_rate)
     known = _known_of(jobs, machine, run)
@@ -450,8 +452,7 @@ def _set_jobs(s: State, jobs: Jobs) -> None:
     s.job.requested[:] = jobs["requested"]
     s.job.size[:] = jobs["size"]
     s.job.option[:] = jobs.get("option", -1)
-    if "user" in jobs:
-        s.job.user[:] = numbered(jobs["user"])[1]
+    s.job.user[:] = jobs.get("user_number", 0)
 
 
 def _checks_nothing(jobs: Jobs, run: Run) -> None:

@@ -66,7 +66,7 @@ def paused(
     failures = FailureTrace(np.array([3.5]), np.array([down_node]), np.array([1e3])) if down_node >= 0 else None
     jobs |= {"requested": sizes, "size": round_up(place, sizes)}
     if users:
-        jobs |= {"user": np.array(users), "user_names": np.array([], np.str_)}
+        jobs |= {"user": np.array(users), "user_number": np.array(users), "user_names": np.array([], np.str_)}
     if pairs:
         jobs |= dict(zip(PAIRS, map(np.array, zip(*pairs, strict=True)), strict=True))
     config = resolve({"scheduler": scheduler, "queue_order": order, "user_max_jobs": int(bool(users))})
