@@ -62,7 +62,9 @@ MODEL_VERSION = 7
 
 _MAX_CAPACITY = 1 << 10
 _FEW_JOBS = 20_000
-"""On a flat machine no pass over so many jobs, all submitted at once, takes longer than 0.4 s (conservative)."""
+"""On a flat machine no pass over so many jobs, all submitted at once, takes longer than 0.4 s (conservative; top jobs 0.7 s)."""
+_FEW_NODES = 4096
+"""Where all of so many nodes fail at once, that takes no longer either; it grows with their square (lff, option C)."""
 
 
 @dataclass(frozen=True)
@@ -663,7 +665,7 @@ def _run(
         if watch.debug:
             go_on = checked(go_on, (SiteChecker if machine.kind == SITE else Checker)(state).check)
         began, processor = time.perf_counter(), time.process_time()
-        has_short_passes = machine.kind == FLAT and len(job_id) <= _FEW_JOBS and not has_own
+        has_short_passes = not has_own and _has_short_passes(machine, len(job_id))
         state, code = _advance_to_end(state, go_on, drawn, buffer, watch.progress, has_short_passes)
         elapsed, processor = time.perf_counter() - began, time.process_time() - processor
         if code != st.NO_SPACE:
@@ -728,6 +730,11 @@ def _look_ahead_s(jobs: Mapping[str, NDArray[Any]], config: Mapping[str, Any]) -
     longest = float(jobs["estimate_s"].max())
     name = run_of(config).named("checkpointing").facts.get("looks_ahead")
     return max(longest, config[name]) if name else longest
+
+
+def _has_short_passes(machine: Machine, jobs: int) -> bool:
+    """Tell whether no instant of a run with our policies takes so long that Ctrl-C could not wait for its end."""
+    return machine.kind == FLAT and jobs <= _FEW_JOBS and machine.nodes <= _FEW_NODES
 
 
 def _directly(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -176,3 +176,40 @@ def test_a_handler_is_heard_where_all_jobs_come_at_once(jobs, tmp_path):
     program = textwrap.dedent(ALL_AT_ONCE.format(jobs=jobs))
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert float(said.removeprefix("heard after")) < 5.0
+
+
+ALL_FAIL = """
+    import os, signal, time
+    import numpy as np
+    from faultsweep.simcore.model.failure_trace import FailureTrace
+    from faultsweep.simcore.model.workload import Workload
+    from faultsweep.simcore.simulate import simulate
+
+    class HeardError(Exception):
+        pass
+
+    def hear(*_):
+        raise HeardError
+
+    nodes = 100_000
+    job, node = np.arange(1, 20_001), np.arange(nodes)
+    ones = np.ones(len(job), np.int64)
+    log = Workload(job, 0.0 * job, 1000.0 + job, np.full(len(job), np.nan), ones, 0 * job, name="log")
+    failures = FailureTrace(np.full(nodes, 10.0), node, np.full(nodes, 100.0))
+    simulate(log, num_jobs=10, machine="flat:64", node_choice="lff", failures="weibull")
+    signal.signal(signal.SIGALRM, hear)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    began = time.monotonic()
+    try:
+        simulate(log, machine=f"flat:{nodes}", node_choice="lff", failures=failures)
+    except HeardError:
+        print("heard after", time.monotonic() - began, flush=True)
+    os._exit(0)
+"""
+
+
+def test_a_handler_is_heard_where_all_nodes_of_a_large_machine_fail_at_once(tmp_path):
+    """That takes 15 s, in one instant, however few the jobs are."""
+    program = textwrap.dedent(ALL_FAIL)
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert float(said.removeprefix("heard after")) < 5.0
