@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -138,7 +139,13 @@ def _early(environment: dict[str, str]) -> dict[str, str]:
 
 def _rights() -> list[Any]:
     """Return what a process takes over from the one that starts it, beside the environment."""
-    return [os.sched_getaffinity(0), os.nice(0), *map(resource.getrlimit, _LIMITS)]
+    return [os.sched_getaffinity(0), os.nice(0), _umask(), *map(resource.getrlimit, _LIMITS)]
+
+
+def _umask() -> str:
+    """Return the umask; asking the system would change it for a moment, for all threads."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line for line in lines if line.startswith("Umask:")), "")
 
 
 def _of_script() -> set[str]:

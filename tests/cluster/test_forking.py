@@ -75,6 +75,15 @@ def test_workers_start_from_nothing_where_they_would_have_other_limits():
         resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 
+def test_workers_start_from_nothing_where_their_files_would_have_other_rights():
+    assert seen_by_workers() == (None, True)
+    before = os.umask(0o027)
+    try:
+        assert seen_by_workers() == (None, before == 0o027)
+    finally:
+        os.umask(before)
+
+
 SCRIPT = """
 import signal
 from pathlib import Path
