@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
+from faultsweep.simcore.model.machines import parse_machine
+from faultsweep.simcore.parameters import check_combination, resolve
+from faultsweep.simcore.policies.recovery import OPTIONS
 from faultsweep.simcore.simulate import simulate
 from hypothesis import given
 from hypothesis import strategies as st
@@ -542,3 +548,14 @@ def test_sentences():
     round_about = ("qos", (), (("x", 0, ("y",), ""), ("y", 0, ("z",), ""), ("z", 0, ("x",), "")))
     with pytest.raises(InputError, match="QOS x preempts itself, or others that preempt it"):
         engine(case, preempting=round_about, preemption="requeue")
+
+
+@pytest.mark.parametrize("letter", OPTIONS)
+def test_no_recovery_by_which_jobs_wait_for_nodes_is_with_suspension(letter):
+    """Their nodes would be given twice."""
+    recovery = f"all-{letter.lower()}"
+    path = str(Path(__file__).parent / "fixed/site.toml")
+    config = resolve({"machine": path, "preemption": "suspend", "recovery": recovery, "failures": "weibull"})
+    refused = pytest.raises(InputError, match=f"'suspend' is not for recovery = '{recovery}', by which jobs wait")
+    with refused if letter == "C" else nullcontext():
+        check_combination(config, parse_machine(path))

@@ -25,6 +25,9 @@ from faultsweep.simcore.engine.state import (
     State,
 )
 
+_NEVER_WAIT_FOR_NODES = ("arrival", "manual", "all-a", "all-b", "all-d", "all-e")
+"""Recoveries under which no job asks for option C; a function of the user's, or of a package, may."""
+
 
 @kernel
 def suspend(s: State, job: int) -> None:
@@ -49,8 +52,7 @@ def _begin(s: State, run: Run) -> None:
 
 def _not_with(config: Config, kind: str, machine: str) -> str:
     recovery = config["recovery"]
-    waits = recovery in ("C", "mix") or ":" in recovery
-    if config["preemption"] != "suspend" or kind != ON_SITE or not waits:
+    if config["preemption"] != "suspend" or kind != ON_SITE or recovery in _NEVER_WAIT_FOR_NODES:
         return ""
     return (
         f"preemption: 'suspend' is not for recovery = {recovery!r}, by which jobs wait for nodes where others may be "
