@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.adapter import workload_of
 from tests.strategies import QUEUE_ORDERS, examples, flats, machines, runs
 from tests.test_engine_against_reference import assert_same
-from tests.test_limits_against_reference import limited_runs
+from tests.test_limits_against_reference import limited_runs, limits
 from tests.test_site_against_reference import CHOICES
 from tests.test_site_against_reference import assert_same as assert_same_on_site
 from tests.test_site_against_reference import cases as site_cases
@@ -47,6 +47,24 @@ def test_with_limits(drawn, top_jobs):
 @examples(80)
 def test_on_sites(case, top_jobs, node_choice):
     assert_same_on_site(case, scheduler="top-jobs", top_jobs=top_jobs, node_choice=node_choice)
+
+
+@given(site_cases(failures=True), limits("flat:1"), TOP_JOBS)
+@examples(40)
+def test_on_sites_with_limits(case, found, top_jobs):
+    """Limits of nodes are of cores on a site: as many as the largest job asks for, or some more."""
+    largest = max(need.chunks * need.each[0] for *_, need in case[1])
+    cores = {name: most and largest + most - 1 for name, most in found.items() if name.endswith("nodes")}
+    assert_same_on_site(case, scheduler="top-jobs", top_jobs=top_jobs, **found | cores)
+
+
+def test_a_job_at_a_limit_has_nothing_reserved_on_a_site(tmp_path):
+    """Jobs 3 and 6 are of one user: job 6 has a reservation, and may not run once job 3 has overtaken it."""
+    path = tmp_path / "site.toml"
+    path.write_text('format = "faultsweep site, 1"\n[[nodes]]\nname = "n"\ncount = 4\ncores = 1\n')
+    workload = workload_of([(7, 0, 10, 10, 3), (6, 1, 10, 10, 4), (3, 2, 5, 5, 1)])
+    run = simulate(workload, machine=str(path), scheduler="top-jobs", top_jobs=3, user_max_jobs=1, debug=True)
+    assert run.jobs["start_s"].tolist() == [0, 10, 2]
 
 
 def starts(rows, **options) -> list[float]:

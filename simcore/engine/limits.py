@@ -87,8 +87,8 @@ def _note_limit(s: State, job: int, runs: bool) -> None:
         if s.reserves == ALL_JOBS or s.reserves == TOP_JOBS:
             changed = not np.isnan(s.job.reserved[job])
             s.job.reserved[job] = np.nan
-        if s.kind == SITE and s.reserves == ALL_JOBS:
-            drop_pieces(s, job)
+            if s.kind == SITE:
+                drop_pieces(s, job)
     if changed:
         s.disturbed = 1
         s.reorders += 1
