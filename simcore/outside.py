@@ -9,6 +9,8 @@ a run names it; its parameters are read from its text.
 from __future__ import annotations
 
 import ast
+import atexit
+import gc
 import hashlib
 import inspect
 import os
@@ -285,6 +287,7 @@ def _import(stem: str, text: str, path: str, role: str) -> ModuleType:
     """Write a file where compiled code can be kept beside it, and import it from there."""
     if stem in sys.modules:
         return sys.modules[stem]
+    atexit.unregister(gc.freeze)  # of the command line: Python is to find what the user's objects still have to write
     file = cache_dir() / "own" / f"{stem}.py"
     try:
         if not file.exists():

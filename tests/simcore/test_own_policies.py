@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 
 import pytest
 from faultsweep.simcore import installed
@@ -446,3 +448,26 @@ def test_what_is_wrong_with_an_entry_point_is_one_sentence(site, capsys):
         assert "\n" not in str(error.value)
     with pytest.raises(InputError, match="unknown queue order 'missing'"):
         run(queue_order="missing")
+
+
+WRITES = """
+class Notes:
+    def __init__(self):
+        self.itself, self.file = self, open({path!r}, "w")
+
+notes = Notes()
+
+def failures(stream, places):
+    notes.file.write("begun")
+    while True:
+        yield 1e6 * stream("times").random(), places(1)[0], 600.0
+"""
+
+
+def test_what_a_file_of_the_users_has_still_to_write_is_written_at_the_end(tmp_path):
+    """Only a search for garbage finds an object that refers to itself; the command line makes none for its own."""
+    path, notes = tmp_path / "f.py", tmp_path / "notes.txt"
+    path.write_text(WRITES.format(path=str(notes)))
+    options = ["--log", "sdsc-model", "--num-jobs", "10", "--machine", "flat:128", "--failures", f"{path}:failures"]
+    subprocess.run([sys.executable, "-m", "faultsweep", "simulate", *options], capture_output=True, check=True)
+    assert notes.read_text() == "begun"
