@@ -62,7 +62,8 @@ MODEL_VERSION = 7
 
 _MAX_CAPACITY = 1 << 10
 _FEW_JOBS = 20_000
-"""On a flat machine no pass over so many jobs, all submitted at once, takes longer than 0.4 s (conservative; top jobs 0.7 s)."""
+"""On a flat machine no pass over so many jobs, all submitted at once, takes longer than 0.4 s (conservative), or 0.7 s
+with many top jobs."""
 _FEW_NODES = 4096
 """Where all of so many nodes fail at once, that takes no longer either; it grows with their square (lff, option C)."""
 
