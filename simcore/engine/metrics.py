@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore.engine.state import DONE, MISSED, REFUSED, State
+from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.recovery.measures import LETTERS, recovery_measures
 from numpy.typing import NDArray
 
@@ -302,11 +303,11 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: _Chosen) -
         "lost_capacity": 1.0 - utilisation - unused,
         "lost_to_fragmentation": ratio(s.idle_lost, capacity),
         "lost_to_failures": ratio(float(np.sum(jobs["work_lost_node_s"])), capacity),
-        "lost_to_growth": ratio(float(np.sum(_grown_node_s(s)[finished])), capacity),
+        "lost_to_growth": ratio(float(np.sum(_grown_node_s(s, finished))), capacity),
         "lost_to_down_time": ratio(s.down, capacity),
         "lost_to_hold": ratio(s.kept_idle, capacity),
         "lost_to_delay": ratio(s.delayed, capacity),
-        "lost_to_preemption": ratio(float(np.sum(s.job.preempted_nodes)), capacity),
+        "lost_to_preemption": ratio(float(np.sum(s.job.preempted_nodes[_preemptable(s)])), capacity),
         "lost_to_overhead": ratio(float(np.sum(s.job.overhead_nodes)), capacity),
         "makespan_s": last - first,
         "offered_load": ratio(float(np.sum(work)), nodes * span),
@@ -340,14 +341,24 @@ def _count(true: NDArray[np.bool_]) -> int:
     return int(np.count_nonzero(true))
 
 
-def _grown_node_s(s: State) -> NDArray[np.float64]:
-    """Return the node-seconds of each job's work that counts on nodes beyond those submitted, in every attempt."""
+def _preemptable(s: State) -> slice:
+    """Return which jobs may have been preempted: none but on a site."""
+    return slice(None) if s.kind == SITE else slice(0)
+
+
+def _grown_node_s(s: State, finished: _Chosen) -> NDArray[np.float64]:
+    """Return the node-seconds of finished jobs' work that counts on nodes beyond those submitted, in every attempt;
+    none where all sizes are allowed."""
+    if s.kind == FLAT and s.partitions == 0:
+        return np.empty(0)
     unsaved = s.job.work - s.job.saved
-    return s.job.grown + unsaved * (s.job.allocated - s.job.requested)
+    grown: NDArray[np.float64] = s.job.grown + unsaved * (s.job.allocated - s.job.requested)
+    return grown[finished]
 
 
 def _counts(s: State, jobs: Mapping[str, NDArray[Any]], finished: _Chosen) -> dict[str, float]:
-    attempts, left = int(s.attempts), s.job.preemptions + s.job.suspensions
+    attempts, chosen = int(s.attempts), _preemptable(s)
+    left = s.job.preemptions[chosen] + s.job.suspensions[chosen]
     return {
         "failures_seen": s.num_failures,
         "failures_that_hit": s.hits,

@@ -11,7 +11,7 @@ from faultsweep.simcore.failure_logs.statistics import worst_share
 from faultsweep.simcore.parameters import PARAMETERS
 from faultsweep.simcore.policies.failures.bursts import ADJACENT, NODES, SCATTERED
 from faultsweep.simcore.policies.failures.source import DAY_S
-from faultsweep.simcore.policies.failures.weibull import draw_nodes, zipf_cumulative
+from faultsweep.simcore.policies.failures.weibull import draw_nodes
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -120,8 +120,8 @@ def _alpha(records: FailureRecords, first: NDArray[np.int64]) -> float:
     wanted = worst_share(np.bincount(records.node[first], minlength=nodes))
 
     def share(alpha: float) -> float:
-        cumulative, rng = zipf_cumulative(NODES, alpha), np.random.default_rng(0)
-        laid = ((draw_nodes(rng, count, cumulative) + rng.random(count)) * (nodes / NODES) for _ in range(_DRAWS))
+        rng = np.random.default_rng(0)
+        laid = ((draw_nodes(rng, count, NODES, alpha) + rng.random(count)) * (nodes / NODES) for _ in range(_DRAWS))
         return float(np.mean([worst_share(np.bincount(each.astype(np.int64), minlength=nodes)) for each in laid]))
 
     low, high = 0.0, float(PARAMETERS["burst_zipf_alpha"].maximum)

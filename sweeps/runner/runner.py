@@ -74,6 +74,8 @@ TASKS_A_SECOND = 200
 MOST_DEATHS = 3
 """Deaths of its worker, the last one alone, at which a configuration is quarantined."""
 _LARGEST_BATCH = 16_384
+_TASKS_OF_ONE = 32
+"""Into so many a task may be split at the end of a sweep; a smaller one takes the scheduler as long as the worker."""
 _FIRST_BATCH = 16
 _IDLE_DEATHS = 20
 """Workers that die one after another, none of them at a configuration, after which a run gives up."""
@@ -723,8 +725,9 @@ def _batch_size(run_s: float, workers: int) -> int:
 
 
 def _task_size(left: int, batch: int, workers: int) -> int:
-    """Return how many runs the next task has: fewer towards the end, so that no worker waits for the last large one."""
-    return min(batch, -(-left // (2 * workers)))
+    """Return how many runs the next task has: fewer towards the end, so that no worker waits for the last large one,
+    and enough to be worth a task."""
+    return min(batch, left, max(-(-left // (2 * workers)), batch // _TASKS_OF_ONE))
 
 
 def count_tasks(runs: int, run_s: float, workers: int) -> int:

@@ -18,7 +18,7 @@ from faultsweep.simcore.failure_logs.records import FailureRecords
 from faultsweep.simcore.policies.failures import FITTED, NONE_WANTED
 from faultsweep.simcore.policies.failures.fitted import fitted_source
 from faultsweep.simcore.policies.failures.source import FailureSource, Span, hash_of
-from faultsweep.simcore.policies.failures.weibull import draw_nodes, exponentials, weibull_gaps_ms, zipf_cumulative
+from faultsweep.simcore.policies.failures.weibull import draw_nodes, exponentials, weibull_gaps_ms
 from faultsweep.simcore.streams import stream
 from numpy.typing import NDArray
 
@@ -70,7 +70,7 @@ def synthetic_year(seed: int, replicate: int, bursts: Bursts) -> Year:
     within[first] = 0.0
     elapsed = np.cumsum(within)
     time_ms = np.rint(start)[burst] + elapsed - elapsed[first][burst]
-    drawn = draw_nodes(places, NUM_FAILURES, zipf_cumulative(NODES, bursts.zipf_alpha))
+    drawn = draw_nodes(places, NUM_FAILURES, NODES, bursts.zipf_alpha)
     same = places.random(NUM_FAILURES) < bursts.same_node
     if bursts.locality == ADJACENT:
         node, other = drawn[first][burst], np.where(same, 0, 1)

@@ -10,7 +10,7 @@ import numpy as np
 from faultsweep.simcore.contract import Config
 from faultsweep.simcore.outside import Shape, arguments_of, failing, function_of, own_policy, source_of, takes
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span, hash_of
-from faultsweep.simcore.policies.failures.weibull import draw_nodes, zipf_cumulative
+from faultsweep.simcore.policies.failures.weibull import draw_nodes
 from faultsweep.simcore.streams import stream
 from numpy.typing import NDArray
 
@@ -48,11 +48,10 @@ def own_source(config: Config, nodes: int, span: Span) -> DrawnSource:
 
 def _blocks(function: Callable[..., Any], wanted: Iterable[str], config: Config, nodes: int) -> Iterator[Block]:
     places = stream(config["seed"], config["replicate"], "own failures/nodes")
-    cumulative = zipf_cumulative(nodes, config["zipf_alpha"])
     given = {
         "nodes": nodes,
         "stream": lambda purpose: stream(config["seed"], config["replicate"], f"own failures/of {purpose}"),
-        "places": lambda count: draw_nodes(places, count, cumulative),
+        "places": lambda count: draw_nodes(places, count, nodes, config["zipf_alpha"]),
     }
     try:
         drawn = iter(function(**{name: given[name] if name in given else config[name] for name in wanted}))

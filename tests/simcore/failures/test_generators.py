@@ -15,6 +15,7 @@ from faultsweep.simcore.parameters import PARAMETERS, canonical, resolve
 from faultsweep.simcore.policies.failures.bursts import NODES, NUM_FAILURES, synthetic_year
 from faultsweep.simcore.policies.failures.source import DAY_S, Span
 from faultsweep.simcore.policies.failures.weibull import (
+    draw_nodes,
     exponentials,
     order_segments,
     weibull_gaps_ms,
@@ -97,6 +98,13 @@ def test_zipf_shares():
     shares = np.diff(zipf_cumulative(3, 0.99), prepend=0)
     assert shares == pytest.approx([0.543332583067, 0.273555880023, 0.183111536911], abs=1e-12)
     assert np.diff(zipf_cumulative(7, 0.0), prepend=0) == pytest.approx(np.full(7, 1 / 7))
+
+
+@given(st.integers(1, 5000), st.floats(0, 50), st.integers(0, 2**32))
+def test_nodes_are_those_that_a_search_finds(nodes, alpha, seed):
+    drawn = np.random.default_rng(seed).random(200)
+    expected = np.searchsorted(zipf_cumulative(nodes, alpha), drawn, side="right")
+    assert np.array_equal(draw_nodes(np.random.default_rng(seed), 200, nodes, alpha), expected)
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.5, 0.99])
