@@ -28,6 +28,9 @@ from faultsweep.cluster.settings import SETTINGS
 _EARLY = re.compile("PYTHON|LD_|GLIBC|MALLOC|NPY|OMP|MKL|OPENBLAS|NUMBA|TZ|LANG|LC_|LOCPATH")
 """Variables that a process reads before a worker can be told of them."""
 _METHOD = "distributed.worker.multiprocessing-method"
+_ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
+_THREADS = {"OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1}
+"""What Dask has there by itself."""
 _FIRST = "faultsweep.cluster.forked"
 _ALWAYS = (
     "distributed",
@@ -56,6 +59,16 @@ _begun: list[_Begun] = []
 """At most one: if that ends, workers start from nothing."""
 
 
+def begin_early() -> None:
+    """Begin what workers are forked from, so that it imports what they need while this process does other things.
+
+    How Dask starts workers is not known before it is imported, which takes long; ``begin`` sees whether that is alike.
+    """
+    with _lock, interrupts_wait(), dask.config.set(SETTINGS):
+        if _may_start():
+            _start({**_THREADS, **dask.config.get(_ENVIRONMENT)})
+
+
 def begin() -> dict[str, Any]:
     """Return Dask's setting of how worker processes start, with what they are forked from running, if they are.
 
@@ -65,9 +78,23 @@ def begin() -> dict[str, Any]:
     if getattr(script, "__file__", None) == "<stdin>":
         del script.__file__  # workers would look for a file of that name, and end
     with _lock, interrupts_wait(), dask.config.set(SETTINGS):
-        if not _begun and sys.platform == "linux" and not sys.flags.ignore_environment and _pid() is None:
-            _start()
+        if _may_start():
+            _start(dask.config.get(_ENVIRONMENT))
+        if _begun:
+            from distributed import utils
+
+            utils._forkserver_preload_set = True  # Dask would import pandas and PyArrow, for a process of its own
+            _set_environment(dask.config.get(_ENVIRONMENT))
         return {_METHOD: "forkserver" if _is_of_use() else "spawn"}
+
+
+def _may_start() -> bool:
+    return not _begun and sys.platform == "linux" and not sys.flags.ignore_environment and _pid() is None
+
+
+def _set_environment(variables: dict[str, Any]) -> None:
+    """Set what workers find in their environment, as Dask does before it starts one."""
+    os.environ.update({name: str(value) for name, value in variables.items()})
 
 
 def _pid() -> int | None:
@@ -77,9 +104,8 @@ def _pid() -> int | None:
     return pid
 
 
-def _start() -> None:
-    for name, value in dask.config.get("distributed.nanny.pre-spawn-environ").items():
-        os.environ[name] = str(value)  # as Dask does before it starts a worker
+def _start(environment: dict[str, Any]) -> None:
+    _set_environment(environment)
     multiprocessing.set_forkserver_preload([_FIRST])
     try:
         with _told([*_ALWAYS, *sorted(_ENGINE & sys.modules.keys() | _of_script())]):
@@ -90,9 +116,6 @@ def _start() -> None:
         multiprocessing.set_forkserver_preload([])  # one that is started in its place has modules from elsewhere
     pid = _pid()
     if pid is not None:
-        from distributed import utils
-
-        utils._forkserver_preload_set = True  # Dask would import pandas and PyArrow here, for a process of its own
         _begun.append(_Begun(pid, dict(os.environ), _rights()))
 
 

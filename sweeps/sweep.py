@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from faultsweep.cluster.connect import choose, connect
+from faultsweep.cluster.forking import begin_early
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
 from faultsweep.cluster.phases import DISK_FULL
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
@@ -391,7 +392,7 @@ def _run_rounds(run: _Run, workers: _Workers, recompute: bool, retry_failed: boo
             first = run.infer(started)
             with interrupts_wait():  # which do not end what makes, grows or tidies up a store
                 run = run if recompute or retry_failed else run.begun_round()
-                run.open(recompute, retry_failed)
+                run.open(started, recompute, retry_failed)
                 run.take_first(first)
             while True:
                 run.simulate(started)
@@ -401,7 +402,7 @@ def _run_rounds(run: _Run, workers: _Workers, recompute: bool, retry_failed: boo
                     if following is None:
                         break
                     run = following
-                    run.open(recompute=False, retry_failed=False)
+                    run.open(started, recompute=False, retry_failed=False)
         run.check_added()
     except KeyboardInterrupt:  # while nothing was being simulated: the runner answers it itself
         run.say_stopped("stopped", InterruptedSweepError())
@@ -470,12 +471,21 @@ class _Workers:
     def __exit__(self, *error: Any) -> None:
         self._started.__exit__(*error)
 
+    def expect(self) -> None:
+        """Let begin meanwhile what takes longest to start, where workers are processes of this machine."""
+        if self._client is None and self._are_here():
+            begin_early()
+
     def client(self) -> tuple[Any, bool]:
         """Return a client, and whether the workers are processes of this machine that were started for this run."""
-        cluster = choose(self._cluster)
+        self.expect()
         if self._client is None:
-            self._client = self._started.enter_context(connect(cluster, **self._options))
-        return self._client, isinstance(cluster, str) and cluster == "local"
+            self._client = self._started.enter_context(connect(choose(self._cluster), **self._options))
+        return self._client, self._are_here()
+
+    def _are_here(self) -> bool:
+        cluster = choose(self._cluster)
+        return isinstance(cluster, str) and cluster == "local"
 
 
 @dataclass
@@ -546,7 +556,7 @@ class _Run:
         spec = replace(self.spec, axes=with_replicates(self.spec.axes, int(needed.max())))
         return replace(self, spec=spec, replicates=needed, run_id=uuid.uuid4().hex[:12], deaths={})
 
-    def open(self, recompute: bool, retry_failed: bool) -> None:
+    def open(self, workers: _Workers, recompute: bool, retry_failed: bool) -> None:
         """Make or grow the store, and take over what earlier runs left in their journals.
 
         A batch job that starts again goes on: what it was to recompute or to retry was forgotten at its first start.
@@ -562,6 +572,8 @@ class _Run:
         if prepared.store is not None:
             find_journals(prepared.store)  # refuses a store that another run writes, before anything is changed
         self.prepared = prepared
+        if len(prepared.todo):
+            workers.expect()
         self.store = self._store(prepared)
         failed = prepared.again & prepared.asked & np.isin(prepared.status, FAILURES)
         if retry_failed and failed.any():

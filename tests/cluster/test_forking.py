@@ -84,6 +84,62 @@ def test_workers_start_from_nothing_where_their_files_would_have_other_rights():
         os.umask(before)
 
 
+EARLY = """
+import os, sys
+from faultsweep.cluster import forking
+from faultsweep.cluster.connect import connect
+
+def parent():
+    import psutil
+
+    return psutil.Process().ppid(), os.environ["OPENBLAS_NUM_THREADS"]
+
+if __name__ == "__main__":
+    forking.begin_early()
+    begun, early = forking._begun[0].pid, "distributed" not in sys.modules
+    with connect("local", 1) as client:
+        print(early, set(client.run(parent).values()) == {(begun, "1")})
+"""
+
+
+def test_what_workers_are_forked_from_may_begin_before_dask_is_imported(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(EARLY)
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    bare = {name: value for name, value in os.environ.items() if name not in names}
+    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, env=bare)
+    assert said.stdout == "True True\n"
+
+
+def test_a_sweep_begins_it_before_dask_is_imported(tmp_path):
+    script = tmp_path / "script.py"
+    text = """
+import sys
+from unittest.mock import patch
+import faultsweep as fs
+from faultsweep.cluster import forking
+
+def double(a):
+    return 2.0 * a
+
+if __name__ == "__main__":
+    early = []
+    start = forking._start
+    def note(environment):
+        early.append("distributed" not in sys.modules)
+        start(environment)
+
+    with patch.object(forking, "_start", note):
+        for name in ("a", "a", "b"):
+            sweep = fs.Sweep(function=double, axes={"a": [1.0, 2.0]}, outputs=["y"])
+            sweep.run(f"{name}.zarr", workers=1, progress=False, results=False)
+    print(early)
+"""
+    script.write_text(text)
+    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert said.stdout == "[True]\n"
+
+
 SCRIPT = """
 import signal
 from pathlib import Path
