@@ -14,6 +14,7 @@ JOBS := 4
 CORES := 2
 # Tests of the compiled code that run again without the compiler (for coverage) and with bounds checks.
 LANE := tests/simcore $(wildcard tests/test_examples_*.py)
+REFERENCE := $(wildcard tests/test_*_against_reference.py)
 LANE_NOT := not shared and not slow and not slurm and not chromium
 # Runs of `make fuzz` at the bounds of parameters; python -m tests.fuzz_bounds --first N --runs M makes a part of them.
 RUNS := 100000
@@ -76,7 +77,7 @@ warm-bounds: $(DEV)
 
 test-bounds: warm-bounds
 	@echo "Compiled with bounds checks."
-	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT)' $(LANE)
+	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT)' $(LANE) $(REFERENCE)
 
 test-slurm: warm
 	@echo "What takes long on SLURM: real walltimes, jobs that control worker jobs."

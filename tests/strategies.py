@@ -38,11 +38,13 @@ machines = st.one_of(tori, flats)
 def examples(count: int) -> settings:
     """The same ``count`` (or FAULTSWEEP_EXAMPLES) examples every time; or FAULTSWEEP_FUZZ others every time.
 
+    Half of them where kernels run as they do for users: with bounds checks (``make test-bounds``) all are run.
     With FAULTSWEEP_EXAMPLES a failure is told as it was found, without the search for a smaller one, which takes long.
     """
     fuzz, few = os.environ.get("FAULTSWEEP_FUZZ"), os.environ.get("FAULTSWEEP_EXAMPLES")
+    checked = {"NUMBA_BOUNDSCHECK", "NUMBA_DISABLE_JIT"} & os.environ.keys()
     return settings(
-        max_examples=int(fuzz or few or count),
+        max_examples=int(fuzz or few or (count if checked else -(-count // 2))),
         phases=(Phase.explicit, Phase.generate) if few else tuple(Phase),
         derandomize=fuzz is None,
         print_blob=False,
