@@ -901,8 +901,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "simcore/simulate.py",
-        "{name: results[name] + origin_s for",
-        "{name: results[name] + 0.0 * origin_s for",
+        "results[name] += origin_s",
+        "results[name] += 0.0 * origin_s",
         "results are not on the log's clock",
     ),
     Mutant(

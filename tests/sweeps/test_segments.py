@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from faultsweep.sweeps.runner import runner as runner_module
 from faultsweep.sweeps.runner import segments as segments_module
 from faultsweep.sweeps.runner import task as task_module
 from faultsweep.sweeps.runner.segments import Segments
@@ -45,10 +46,11 @@ def journals(path):
 
 
 class Watch:
-    """Short journals; notes how many there are, and how large, whenever some are to be removed."""
+    """Small tasks and short journals; notes how many there are, and how large, whenever some are to be removed."""
 
     def __init__(self, monkeypatch, path):
         self.path, self.most, self.removed = path, 0, 0
+        monkeypatch.setattr(runner_module, "_TASKS_OF_ONE", 16_384)
         monkeypatch.setattr(journal_module, "SEGMENT_BYTES", 2000)
         remove = Segments._remove
 
