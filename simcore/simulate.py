@@ -713,8 +713,8 @@ class _Drawn:
         return check_failures(self._source.until(until_s), self._machine)
 
     def extend(self, state: State) -> State:
-        """Return the state with failures drawn twice as far: those that it has, and more behind them."""
-        self._draw_s *= 2.0
+        """Return the state with failures drawn a quarter farther: those that it has, and more behind them."""
+        self._draw_s *= 1.25
         rows = failure_rows(self.known(), self._base_rate)
         longer = state.with_arrays(failures=rows)
         if state.tracing:
