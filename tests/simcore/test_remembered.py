@@ -55,6 +55,16 @@ def test_cells_that_differ_in_their_failures_prepare_jobs_once(monkeypatch):
     assert len(prepared) == 1 + 3
 
 
+@pytest.mark.parametrize("recovery", ["arrival", "mix"])
+def test_what_is_done_with_a_result_changes_no_later_run(recovery):
+    log, remembered = results.workload("flat:64", 1), Remembered()
+    run = {"machine": "flat:64", "failures": "weibull", "recovery": recovery}
+    first = outcome(log, run)
+    for values in simulate(log, **run, remembered=remembered).jobs.values():
+        values[...] = 1
+    assert outcome(log, run, remembered) == first
+
+
 def outcome(log, config, remembered=None):
     """What a run gives, to the bit."""
     try:

@@ -25,7 +25,7 @@ def plan_recovery(
     if asks is None:
         nothing = {name: np.full(count, -1) for name in ("recovery_group", "recovery_asked", "recovery_option")}
         return {
-            "user": workload.user,
+            "user": workload.user.copy(),
             **nothing,
             "credits_granted": np.zeros(count),
             "credits_charged": np.zeros(count),
@@ -36,7 +36,7 @@ def plan_recovery(
     asked = asks(config, jobs)
     paid = charge(config, asked, workload.user, requested_s / HOUR_S * workload.size)
     return {
-        "user": workload.user,
+        "user": workload.user.copy(),
         "recovery_group": group,
         "recovery_asked": asked,
         "recovery_option": paid.option,
