@@ -79,8 +79,7 @@ class Layout:
         self.tables: dict[str, tuple[np.dtype[Any], int]] = {"f": (np.dtype(np.float64), 1)}
         self.tables["i"] = (np.dtype(np.int64), 1)
         self._rows: Counter[str] = Counter()
-        self._planned_for: Shapes = {}
-        self._plan: _Plan = ([], np.empty((0, WORDS), np.int64), 0)
+        self._last_plan: tuple[Shapes, _Plan] | None = None
         for name, hint in hints.items():
             self._add(name, hint)
 
@@ -125,9 +124,10 @@ class Layout:
 
         shapes : the length of the rows of a table, or the shape of an array.
         """
-        if shapes != self._planned_for:  # many runs of a sweep have states of the same shapes
-            self._planned_for, self._plan = dict(shapes), self._plan_of(shapes)
-        places, words, size = self._plan
+        planned = self._last_plan  # many runs of a sweep have states of the same shapes; other threads may have others
+        if planned is None or shapes != planned[0]:
+            planned = self._last_plan = dict(shapes), self._plan_of(shapes)
+        places, words, size = planned[1]
         block = np.zeros(size + _LINE, np.uint8)
         first = -block.ctypes.data % _LINE
         arrays = {name: np.ndarray(shape, dtype, block, first + at) for name, dtype, shape, at in places}

@@ -1,0 +1,61 @@
+"""The state's arrays and the words by which kernels find them."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from faultsweep.simcore.engine.layout import Declared, FloatOfJob, FloatTable, IntOfJob
+
+
+class Example(Declared):
+    """Scalars, rows of two tables and an array of its own."""
+
+    now: float
+    first: FloatOfJob
+    second: FloatOfJob
+    third: IntOfJob
+    masks: FloatTable
+
+
+def made(jobs: int, masks: int) -> Example:
+    return Example.zeros(job_f=jobs, job_i=jobs, masks=(masks, 3))
+
+
+def check(state: Example) -> None:
+    for row, (name, array) in zip(state.words.tolist(), state.arrays.items(), strict=True):
+        assert row == [array.ctypes.data, *array.shape, *[0] * (3 - array.ndim)], name
+
+
+def test_words_are_the_addresses_and_sides_of_the_arrays():
+    for state in (made(5, 2), made(5, 2), made(0, 7), made(5, 2)):
+        check(state)
+        assert not any(array.any() or array.ctypes.data % 64 for array in state.arrays.values())
+        state.now, state.first[:], state.masks[:] = 1.0, 2.0, 3.0
+        check(Example(state.arrays))
+        other = state.with_arrays(masks=np.zeros((9, 3)))
+        check(other)
+        other.second[:] = 4.0
+        assert np.array_equal(state.second, other.second)
+        with pytest.raises(TypeError, match=r"masks is float64 with 1 axes, expected float64 with 2"):
+            state.with_arrays(masks=np.zeros(9))
+
+
+def test_threads_that_make_states_of_different_shapes_get_what_they_ask_for():
+    """What is kept of the last shapes is kept in one step."""
+
+    def make(jobs: int) -> None:
+        for _ in range(300):
+            state = made(jobs, jobs)
+            assert state.first.shape == (jobs,)
+            check(state)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(make, (1, 10, 100, 1000)))
+    finally:
+        sys.setswitchinterval(before)
