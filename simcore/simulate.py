@@ -231,7 +231,7 @@ def _jobs_of(config: Mapping[str, Any], workload: Workload, machine: Machine) ->
     check_workload(workload)
     prepared, estimate_s = _checked_jobs(workload, config, machine)
     owners = owners_of(prepared.user, prepared.user_names, _labels(prepared, machine))
-    return _Jobs(prepared, estimate_s, _job_arrays(prepared, estimate_s, config, machine), owners)
+    return _Jobs(prepared, estimate_s, _job_arrays(prepared, estimate_s, config, machine), owners, Remembered())
 
 
 def _checked_jobs(
@@ -252,7 +252,7 @@ def _with_owners(run: Run, workload: Workload, given: _Given, fairness: _Fairnes
     """Return a run with the metrics of owners, and with what a reader has to know of it."""
     if fairness is not None:
         run.metrics.update(fairness_metrics(run.jobs, *fairness))
-    (prepared, _, _, owners), machine, config, source, span, _, _ = given
+    (prepared, _, _, owners, _), machine, config, source, span, _, _ = given
     if config["owner"] != "none":
         run.metrics.update(owner_metrics(run.jobs, owners, config["owner"]))
     about = (workload, prepared, machine, config, source, span.length_s, run.metrics, owners)
@@ -321,21 +321,21 @@ def _start_ever(
 
 def _simulate_machine(given: _Given, score: Score | None, options: str | None) -> Run:
     """Simulate one configuration on any machine but clusters."""
-    (prepared, _, arrays, _), machine, config, source, span, watch, repeat = given
+    (prepared, *_), machine, config, source, span, watch, repeat = given
     _check_event_order(config, source)
     recovery = plan_recovery(config, prepared, run_of(config).named("recovery").facts.get("asks"), options)
-    jobs = {**arrays, "option": recovery["recovery_option"]}
+    option = recovery["recovery_option"]
     if watch.before_compiling is not None and not is_compiled():
         watch.before_compiling()
     _load_kernels(config["finder"] if machine.kind == TORUS else "columns")
     base_rate = None if source is None else _base_rate(source, machine, span, config)
     rules = _Rules(score, base_rate)
-    ran, durations = _repeated(repeat, lambda: _run(jobs, machine, config, source, rules, watch, prepared.job_id))
+    ran, durations = _repeated(repeat, lambda: _run(given, rules, option))
     state = ran.state
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
     if state.suspends:
         results["suspended_s"] = state.job.suspended_s.copy()
-    results["failure_free_response_s"] = _failure_free_response_s(jobs, machine, config, source, rules, results)
+    results["failure_free_response_s"] = _failure_free_response_s(given, rules, option, results["response_s"])
     metrics = run_metrics(state, results, ran.passes_s)
     events = ran.buffer.finish(prepared.job_id, config["start_delay_s"]) if ran.buffer else None
     return _result(given, ran, durations, metrics, _on_log_clock(results, span.origin_s), events, source)
@@ -440,7 +440,7 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
     from faultsweep.simcore.engine.clusters import run as running
     from faultsweep.simcore.engine.clusters.trunk_failures import with_trunks
 
-    (prepared, _, arrays, _), machine, config, source, span, watch, repeat = given
+    (prepared, _, arrays, *_), machine, config, source, span, watch, repeat = given
     if communication is None:
         communication = talk.draw(prepared, config)
     communication = talk.check(communication, prepared, config["link_mbps"])
@@ -468,22 +468,17 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
 
 
 def _failure_free_response_s(
-    jobs: Mapping[str, NDArray[Any]],
-    machine: Machine,
-    config: Mapping[str, Any],
-    source: FailureSource | None,
-    rules: _Rules,
-    results: Mapping[str, NDArray[Any]],
+    given: _Given, rules: _Rules, option: NDArray[np.int64], response_s: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the responses of the same jobs without failures, which FSD is paired with; NaN without a recovery
     policy."""
-    if config["recovery"] == "arrival":
-        return np.full(len(results["response_s"]), np.nan)
-    if source is None:
-        return results["response_s"].copy()
-    config = {**config, "failures": "none", "horizon_s": math.inf, "time_scheduling": False}
+    if given.config["recovery"] == "arrival":
+        return np.full(len(response_s), np.nan)
+    if given.source is None:
+        return response_s.copy()
+    config = {**given.config, "failures": "none", "horizon_s": math.inf, "time_scheduling": False}
     watch = _Watch(events=False, debug=False, progress=None)
-    state = _run(jobs, machine, config, None, rules, watch, results["job_id"]).state
+    state = _run(given._replace(config=config, source=None, watch=watch), rules, option).state
     return state.job.finish - state.job.eligible
 
 
@@ -602,12 +597,14 @@ class _Watch(NamedTuple):
 
 
 class _Jobs(NamedTuple):
-    """The jobs of a run: prepared, with their estimates, s; the arrays that the engine takes; and whose they are."""
+    """The jobs of a run: prepared, with their estimates, s; the arrays that the engine takes; whose they are; and what
+    was built of them for the last run."""
 
     prepared: Workload
     estimate_s: NDArray[np.float64]
     arrays: Mapping[str, NDArray[Any]]
     owners: Mapping[str, Label]
+    built: Remembered
 
 
 class _Given(NamedTuple):
@@ -634,17 +631,10 @@ class _Ran(NamedTuple):
     passes_s: list[float]
 
 
-def _run(
-    jobs: Mapping[str, NDArray[Any]],
-    machine: Machine,
-    config: Mapping[str, Any],
-    source: FailureSource | None,
-    rules: _Rules,
-    watch: _Watch,
-    job_id: NDArray[np.int64],
-) -> _Ran:
+def _run(given: _Given, rules: _Rules, option: NDArray[np.int64]) -> _Ran:
     """Run to the end; if a list is too small, run again from the start with larger ones."""
-    run, has_own, capacity = run_of(config), bool(own_values(config)), 1
+    (prepared, _, jobs, _, built), machine, config, source, _, watch, _ = given
+    has_own, capacity = bool(own_values(config)), 1
     while True:
         drawn = _Drawn(source, jobs, machine, config, rules.base_rate, capacity)
         state = build_state(
@@ -652,13 +642,14 @@ def _run(
             machine,
             config,
             drawn.known(),
-            run=run,
             tracing=watch.events,
             names_nodes=watch.events or watch.debug or source is not None or has_own,
             capacity=capacity,
             score=rules.score,
             base_rate=rules.base_rate,
+            built=None if has_own else built,
         )
+        state.job.option[:] = option
         state.drawn_until = drawn.known_until_s
         buffer = TraceBuffer(state) if watch.events else None
         stopwatch = Stopwatch(state) if config["time_scheduling"] else None
@@ -666,7 +657,7 @@ def _run(
         if watch.debug:
             go_on = checked(go_on, (SiteChecker if machine.kind == SITE else Checker)(state).check)
         began, processor = time.perf_counter(), time.process_time()
-        has_short_passes = not has_own and _has_short_passes(machine, len(job_id))
+        has_short_passes = not has_own and _has_short_passes(machine, len(prepared))
         state, code = _advance_to_end(state, go_on, drawn, buffer, watch.progress, has_short_passes)
         elapsed, processor = time.perf_counter() - began, time.process_time() - processor
         if code != st.NO_SPACE:
@@ -676,7 +667,7 @@ def _run(
             raise InputError(f"{machine.name}: the free nodes are too scattered for the partition finder")
     check_end(code, machine.name, state)
     if code == st.STUCK:
-        waiting = job_id[np.isnan(state.job.finish)]
+        waiting = prepared.job_id[np.isnan(state.job.finish)]
         raise InputError(f"{machine.name}: nodes never come up again that {named_jobs(waiting)} wait for")
     return _Ran(state, code, buffer, elapsed, processor, stopwatch.passes_s if stopwatch else [])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from faultsweep.simcore.distributions import DISTRIBUTIONS
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.cores import WORD
 from faultsweep.simcore.engine.fairness import owners_of
+from faultsweep.simcore.engine.layout import Template
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB, most_in_vain
 from faultsweep.simcore.finders.boxes import shape_table
@@ -35,12 +37,14 @@ from faultsweep.simcore.policies.preemption import preempts
 from faultsweep.simcore.policies.queue_order.associations import Associations
 from faultsweep.simcore.policies.queue_order.by_priority import Queued
 from faultsweep.simcore.policies.run import EVENT_ORDERS
+from faultsweep.simcore.remembered import Remembered
 from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
 
 _ROWS_OF_FAILURES = State.layout.rows("failures")
 GAINS = 4096
 """Gains of nodes that can be noted, in both generations together (conservative, flat)."""
+_MOST_KEPT = 1 << 24  # bytes of a state of which there is a template: to make a larger one takes little beside its run
 _LARGE = 4096  # footprints from which a machine counts as large
 Jobs = Mapping[str, NDArray[Any]]
 """Arrays of the jobs by name."""
@@ -53,11 +57,11 @@ def build_state(
     failures: FailureTrace | None,
     *,
     tracing: bool,
-    run: Run | None = None,
     names_nodes: bool = True,
     capacity: int = 1,
     score: Score | None = None,
     base_rate: BaseRate | None = None,
+    built: Remembered | None = None,
 ) -> State:
     """Return the state of a run that has not begun.
 
@@ -69,16 +73,51 @@ def build_state(
     config : a resolved configuration.
     failures : the failures known so far, or None.
     tracing : whether events are recorded.
-    run : the configuration as policies see it, if that is known.
     names_nodes : whether it must be known which nodes of a flat machine a job has, and not only how many.
     capacity : factor on the sizes of lists whose need is not known beforehand.
     score : the user's placement score, if there is one.
     base_rate : of the failures; needed where the predictor's precision is below 1.
+    built : keeps what runs of the same jobs have in common, which have no policies of the user's.
     """
-    n = len(jobs["submit_s"])
-    run = run or run_of(config)
-    names_nodes |= machine.kind != FLAT or machine.menu is not None
+    about = (jobs, machine, names_nodes or machine.kind != FLAT or machine.menu is not None, capacity)
+    idle = _idle(config, *about) if built is None else built.of(_Idle, config, *about).take()
     rows = failure_rows(failures, base_rate)
+    state = idle.with_arrays(failures=rows)
+    if tracing:
+        buffer = trace_buffer(machine.capacity, len(jobs["submit_s"]), rows.shape[1], capacity)
+        state = state.with_arrays(trace=buffer)
+    state.tracing = int(tracing)
+    state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
+    state.node_seconds = 1.0 if base_rate is None else base_rate.node_seconds
+    if score:
+        state.score, state.score_needs = score.address, score.needs
+    return _with_machine_tables(state, machine, config, jobs)
+
+
+class _Idle:
+    """The idle machine of runs that are alike but for their failures: the first gets what was built, others copies."""
+
+    def __init__(self, *about: Any) -> None:
+        """Build it; ``about`` are the arguments of ``_idle``."""
+        self._about = about
+        self._first = [_idle(*about)]
+        self._template: Template[State] | None = None
+
+    def take(self) -> State:
+        """Return a state that no one else has."""
+        with suppress(IndexError):
+            return self._first.pop()
+        if self._template is not None:
+            return self._template.copy()
+        state = _idle(*self._about)
+        if sum(array.nbytes for array in state.arrays.values()) <= _MOST_KEPT:
+            self._template = Template(state)
+        return state
+
+
+def _idle(config: Mapping[str, Any], jobs: Jobs, machine: Machine, names_nodes: bool, capacity: int) -> State:
+    """Return the state of an idle machine before any failure is known, without tables of a site, a menu or a finder."""
+    n, run = len(jobs["submit_s"]), run_of(config)
     known = _known_of(jobs, machine, run)
     shapes = {
         **_sizes(machine, config, run, n, capacity, names_nodes),
@@ -86,18 +125,12 @@ def build_state(
         "trace": 1,
         **_shapes_of_known(n, known),
     }
-    state = State.zeros(**shapes).with_arrays(failures=rows)
-    if tracing:
-        state = state.with_arrays(trace=trace_buffer(machine.capacity, n, rows.shape[1], capacity))
-    state.tracing = int(tracing)
+    state = State.zeros(**shapes)
     _set_jobs(state, jobs)
     _set_known(state, known, jobs)
     state.job.priority[:], state.job.growth[:] = _priorities(jobs, machine, run)
-    state.base_gaps = 0 if base_rate is None or failures is None else len(base_rate.gap_s)
-    _set_parameters(state, jobs, machine, config, run, base_rate, names_nodes)
-    if score:
-        state.score, state.score_needs = score.address, score.needs
-    return _with_machine_tables(state, machine, config, jobs)
+    _set_parameters(state, jobs, machine, config, run, names_nodes)
+    return state
 
 
 class _Known(NamedTuple):
@@ -155,13 +188,12 @@ def _set_parameters(
     machine: Machine,
     config: Mapping[str, Any],
     run: Run,
-    base_rate: BaseRate | None,
     names_nodes: bool,
 ) -> None:
     """Set what the machine and the parameters say, and let the policies begin."""
     _set_machine(s, machine)
     _set_codes(s, machine, config, run)
-    _set_numbers(s, config, run, base_rate)
+    _set_numbers(s, config, run)
     reached = run.reached()
     if names_nodes and "node_choice" in reached:  # as named, also where it makes no difference but to the event trace
         reached["node_choice"] = run.named("node_choice")
@@ -663,7 +695,7 @@ def _priorities(jobs: Jobs, machine: Machine, run: Run) -> tuple[Any, Any]:
     return priority(queued), 0.0
 
 
-def _set_numbers(s: State, config: Mapping[str, Any], run: Run, base_rate: BaseRate | None) -> None:
+def _set_numbers(s: State, config: Mapping[str, Any], run: Run) -> None:
     """Set the parameters that are numbers."""
     s.now = -math.inf
     s.start_delay = config["start_delay_s"]
@@ -680,7 +712,6 @@ def _set_numbers(s: State, config: Mapping[str, Any], run: Run, base_rate: BaseR
     s.recall = run["recall"] if reports else 0.0
     s.false_rate = config["false_positive_rate"] if reports else 0.0
     s.precision = config["precision"] if reports else 1.0
-    s.node_seconds = 1.0 if base_rate is None else base_rate.node_seconds
     s.restart_cost = config["restart_cost_s"]
     s.checkpoint_cost = config["checkpoint_cost_s"]
     s.checkpoint_interval = config["checkpoint_interval_s"]

@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ WORDS = 4  # by which a kernel finds an array: its address, then up to three sid
 _BYTES = 8  # of an element, whatever its type
 _LINE = 64  # bytes of a line of the processor's cache
 
+State = TypeVar("State", bound="Declared")
 SCALARS: dict[type, tuple[str, Any]] = {float: ("f", np.float64), int: ("i", np.int64)}
 
 np.empty(31 << 20, np.uint8)
@@ -201,6 +202,35 @@ class Declared:
         for name, array in arrays.items():
             words[self.layout.numbers[name]] = self.layout.words_of(name, array)
         return type(self)({**self.arrays, **arrays}, words)
+
+
+class Template(Generic[State]):
+    """A state of which there are to be copies, each of which is worked on; rows of zeros are not kept."""
+
+    def __init__(self, state: State) -> None:
+        """Keep what a state has now."""
+        self._kind = type(state)
+        self._shapes: Shapes = {name: array.shape for name, array in state.arrays.items()}
+        self._parts = [
+            (name, rows, array[rows].copy()) for name, array in state.arrays.items() for rows in _not_zero(array)
+        ]
+
+    def copy(self) -> State:
+        """Return a copy."""
+        state = self._kind.zeros(**self._shapes)
+        for name, rows, values in self._parts:
+            state.arrays[name][rows] = values
+        return state
+
+
+def _not_zero(array: NDArray[Any]) -> list[slice]:
+    """Return which rows of an array have a bit that is set: runs of rows, or all of an array with one axis."""
+    bits = array.view(np.int64)  # -0.0 is not zero
+    if bits.ndim == 1:
+        return [slice(None)] if bits.any() else []
+    used = bits.any(axis=tuple(range(1, bits.ndim)))
+    ends = np.flatnonzero(np.diff(used, prepend=False, append=False))
+    return [slice(first, end) for first, end in ends.reshape(-1, 2).tolist()]
 
 
 def _part(part: type[Declared]) -> cached_property[Declared]:

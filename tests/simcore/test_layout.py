@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from faultsweep.simcore.engine.layout import Declared, FloatOfJob, FloatTable, IntOfJob
+from faultsweep.simcore.engine.layout import Declared, FloatOfJob, FloatTable, IntOfJob, Template
 
 
 class Example(Declared):
@@ -41,6 +41,26 @@ def test_words_are_the_addresses_and_sides_of_the_arrays():
         assert np.array_equal(state.second, other.second)
         with pytest.raises(TypeError, match=r"masks is float64 with 1 axes, expected float64 with 2"):
             state.with_arrays(masks=np.zeros(9))
+
+
+def test_copies_of_a_state_have_each_of_its_bits_and_share_nothing():
+    state = made(5, 4)
+    state.now, state.first[3], state.third[:] = -0.0, np.nan, 7
+    state.masks[1, 2], state.masks[2, 0] = -0.0, 2.0
+    template = Template(state)
+    expected = {name: array.tobytes() for name, array in state.arrays.items()}
+    state.second[:] = 1.0
+    for _ in range(2):
+        copy = template.copy()
+        check(copy)
+        assert {name: array.tobytes() for name, array in copy.arrays.items()} == expected
+        for array in copy.arrays.values():
+            array[...] = 9
+
+
+@pytest.mark.parametrize(("jobs", "masks"), [(0, 0), (1, 0), (0, 1)])
+def test_copies_of_a_state_without_jobs(jobs, masks):
+    check(Template(made(jobs, masks)).copy())
 
 
 def test_threads_that_make_states_of_different_shapes_get_what_they_ask_for():

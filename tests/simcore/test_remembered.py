@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from faultsweep.simcore.engine import build
 from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.parameters import PARAMETERS
 from faultsweep.simcore.remembered import Remembered
@@ -53,6 +55,34 @@ def test_cells_that_differ_in_their_failures_prepare_jobs_once(monkeypatch):
             simulate(log, **run).metrics, rel=0, abs=0, nan_ok=True
         )
     assert len(prepared) == 1 + 3
+
+
+def test_the_second_of_such_cells_keeps_a_template_of_its_state_that_others_copy(monkeypatch):
+    """The first does not, so that one run alone has no more work."""
+    made = []
+    for name in ("_idle", "Template"):
+        real = getattr(build, name)
+        monkeypatch.setattr(build, name, lambda *given, name=name, real=real: made.append(name) or real(*given))
+    log, remembered = results.workload("flat:64", 1), Remembered()
+    for number, expected in enumerate((["_idle"], ["_idle", "Template"], [], [])):
+        run = {"machine": "flat:64", "failures": "weibull", "weibull_scale_s": 3000.0 + 1000.0 * number}
+        simulate(log, **run, remembered=remembered)
+        assert made == expected
+        made.clear()
+    monkeypatch.setattr(build, "_MOST_KEPT", 1000)
+    for expected in (["_idle"], ["_idle"], ["_idle"]):
+        simulate(log, **run, scheduler="conservative", remembered=remembered)
+        assert made == expected
+        made.clear()
+
+
+def test_threads_that_share_what_is_remembered_get_states_of_their_own():
+    log, run = results.workload("flat:64", 1), {"machine": "flat:64", "failures": "weibull", "scheduler": "backfill"}
+    runs = [{**run, "weibull_scale_s": 3000.0 + 500.0 * number} for number in range(6)] * 5
+    expected = [outcome(log, run) for run in runs]
+    remembered = Remembered()
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(lambda run: outcome(log, run, remembered), runs)) == expected
 
 
 @pytest.mark.parametrize("recovery", ["arrival", "mix"])
