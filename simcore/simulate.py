@@ -649,7 +649,7 @@ def _run(given: _Given, rules: _Rules, option: NDArray[np.int64]) -> _Ran:
             base_rate=rules.base_rate,
             built=None if has_own else built,
         )
-        state.job.option[:] = option
+        state.job.option[:] = option[: len(state.job.option)]
         state.drawn_until = drawn.known_until_s
         buffer = TraceBuffer(state) if watch.events else None
         stopwatch = Stopwatch(state) if config["time_scheduling"] else None

@@ -82,16 +82,15 @@ def begin_run(s: State, job: int, size: int) -> None:
     now = s.now
     s.without_job = 0
     start = now + s.start_delay
-    s.job.scheduled[job] = now
     s.job.start[job] = start
     if np.isnan(s.job.first_start[job]):
         s.job.first_start[job] = start
         if s.lists == 1 and s.array_of[job] >= 0:
             _list_task(s, job, s.array_of[job])
-    s.job.worked[job] = s.job.saved[job]
     cost = restart_cost(s, job)
     s.job.resumed[job] = start + cost
-    s.job.overhead_nodes[job] += cost * size
+    if cost > 0.0:
+        s.job.overhead_nodes[job] += cost * size
     end = (start + cost) + (s.job.work[job] - s.job.saved[job])
     s.job.end[job] = end
     s.job.expected_end[job] = (start + cost) + remaining_estimate(s, job)
@@ -163,6 +162,7 @@ def end_attempt(s: State, job: int) -> float:
     if s.limited == 1:
         count_running(s, job, -1)
     done = s.job.worked[job] + max(0.0, now - s.job.resumed[job])
+    s.job.worked[job] = s.job.saved[job]  # what it has where it starts again
     unspent = max(0.0, s.job.resumed[job] - max(now, s.job.start[job]))
     s.job.overhead_nodes[job] -= unspent * s.job.allocated[job]
     if now <= s.job.start[job]:  # inside its start delay, or at its end: failures come before starts

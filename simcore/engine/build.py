@@ -128,7 +128,8 @@ def _idle(config: Mapping[str, Any], jobs: Jobs, machine: Machine, names_nodes: 
     state = State.zeros(**shapes)
     _set_jobs(state, jobs)
     _set_known(state, known, jobs)
-    state.job.priority[:], state.job.growth[:] = _priorities(jobs, machine, run)
+    for row, values in zip((state.job.priority, state.job.growth), _priorities(jobs, machine, run), strict=True):
+        _fill(row, values)
     _set_parameters(state, jobs, machine, config, run, names_nodes)
     return state
 
@@ -231,7 +232,10 @@ def _sizes(
         "lists": 2 * n + 2,
         "node_lists": max(machine.nodes, machine.capacity, _slots(machine, config, run, n)) + 2,
         "job_lists": n + 2 if _recovers(run) or preempts(run) else 0,
-        "site_jobs": n if machine.kind == SITE else 0,
+        **dict.fromkeys(("site_jobs", "site_times"), n if machine.kind == SITE else 0),
+        **dict.fromkeys(("saving_jobs", "saving_times"), n if _saves(machine, run) else 0),
+        **dict.fromkeys(("ordered_jobs", "ordered_times"), n if _orders(machine, run) else 0),
+        "planned_of_user": (n + 1 if machine.kind == SITE else 0,),
         **dict.fromkeys(("reserved_times", "reservations"), n if reserved else 0),
         "masks": words,
         "slot_masks": (_slots(machine, config, run, n), words),
@@ -248,6 +252,21 @@ def _sizes(
     }
 
 
+def _saves(machine: Machine, run: Run) -> bool:
+    """Tell whether the state of a running job may be saved: by a checkpoint, or to move it."""
+    named = (run.policy("checkpointing"), run.named("node_choice"))
+    return machine.kind == SITE or any("saves_by" in p.facts or p.facts.get("saves", _never)(run) for p in named)
+
+
+def _never(run: Run) -> bool:
+    return False
+
+
+def _orders(machine: Machine, run: Run) -> bool:
+    """Tell whether the queue may have another order than that of arrival, or jobs may come back to it elsewhere."""
+    return machine.kind == SITE or run.code("queue_order") != st.DEFAULT or _recovers(run)
+
+
 def _shapes_of_policies(n: int, groups: Groups, classes: Classes, tree: Associations) -> dict[str, Any]:
     """Return the shapes of what policies keep: own values, limits, classes of preemption, the tree of accounts."""
     limited = len(groups.of_job)
@@ -255,7 +274,6 @@ def _shapes_of_policies(n: int, groups: Groups, classes: Classes, tree: Associat
         "own_values": (st.OWN_ROLES, st.MOST_OWN),
         "own_key": (st.OWN_ROLES,),
         "pass_kinds": st.PASS_KINDS,
-        "planned_of_user": (n + 1,),
         "may_preempt": classes.may_preempt.shape,
         "preempt_order": classes.order.shape,
         "classes": len(classes.order),
@@ -478,13 +496,19 @@ def _set_jobs(s: State, jobs: Jobs) -> None:
     s.job.submit[:] = s.job.eligible[:] = jobs["submit_s"]
     s.job.work[:] = jobs["work_s"]
     s.job.estimate[:] = jobs["estimate_s"]
-    s.job.utility_since[:] = jobs["submit_s"]
+    _fill(s.job.utility_since, jobs["submit_s"])
     for row in (s.job.start, s.job.first_start, s.job.finish, s.job.reserved, s.job.fixed_utility):
         row[:] = np.nan
     s.job.requested[:] = jobs["requested"]
     s.job.size[:] = jobs["size"]
-    s.job.option[:] = jobs.get("option", -1)
-    s.job.user[:] = jobs.get("user_number", 0)
+    _fill(s.job.option, jobs.get("option", -1))
+    _fill(s.job.user, jobs.get("user_number", 0))
+
+
+def _fill(row: NDArray[Any], values: NDArray[Any] | float) -> None:
+    """Set a row of the jobs, if the run has it."""
+    if len(row):
+        row[:] = values
 
 
 def _checks_nothing(jobs: Jobs, run: Run) -> None:
@@ -497,7 +521,7 @@ def _no_tree(jobs: Jobs, machine: Machine, run: Run) -> Associations:
 
 def _set_tree(s: State, tree: Associations) -> None:
     """Set the tree of accounts of an order of the queue that has one."""
-    s.job.association[:] = tree.of_job
+    _fill(s.job.association, tree.of_job)
     s.parent[:] = tree.parent
     s.path[:] = tree.path
     s.due[:] = tree.due
@@ -563,8 +587,8 @@ def _classes(machine: Machine, jobs: Jobs) -> Classes:
 
 
 def _set_classes(s: State, classes: Classes) -> None:
-    s.job.preempt_class[:] = classes.of_job
-    s.job.queue_rank[:] = classes.rank
+    _fill(s.job.preempt_class, classes.of_job)
+    _fill(s.job.queue_rank, classes.rank)
     s.may_preempt[:] = classes.may_preempt
     s.preempt_order[:] = classes.order
 

@@ -53,7 +53,9 @@ def become_eligible(s: State, job: int) -> None:
     s.num_held -= 1
     s.without_job = 0
     s.job.status[job] = WAITING
-    s.job.eligible[job] = s.job.utility_since[job] = s.now
+    s.job.eligible[job] = s.now
+    if s.job.utility_since.shape[0] > 0:
+        s.job.utility_since[job] = s.now
     s.queued += s.job.requested[job]
     s.scanned_version = -1  # it may come before jobs that have been refused
     if s.tracing == 1:

@@ -214,10 +214,15 @@ def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
         "restarts": s.job.restarts.copy(),
         "work_lost_s": s.job.lost.copy(),
         "work_lost_node_s": s.job.lost_nodes.copy(),
-        "checkpoint_overhead_s": s.job.overhead.copy(),
-        "checkpoints": s.job.checkpoints.copy(),
+        "checkpoint_overhead_s": _or_zeros(s.job.overhead, len(run)),
+        "checkpoints": _or_zeros(s.job.checkpoints, len(run)),
         "migrations": s.job.migrations.copy(),
     }
+
+
+def _or_zeros(row: NDArray[Any], jobs: int) -> NDArray[Any]:
+    """Return a copy of a row of the state, of zeros where the run has no such row."""
+    return row.copy() if len(row) else np.zeros(jobs, row.dtype)
 
 
 def run_metrics(
@@ -319,7 +324,7 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: _Chosen, l
         "lost_to_down_time": ratio(s.down, capacity),
         "lost_to_hold": ratio(s.kept_idle, capacity),
         "lost_to_delay": ratio(s.delayed, capacity),
-        "lost_to_preemption": ratio(_sum(s.job.preempted_nodes[_preemptable(s)]), capacity),
+        "lost_to_preemption": ratio(_sum(s.job.preempted_nodes) if s.kind == SITE else 0.0, capacity),
         "lost_to_overhead": ratio(_sum(s.job.overhead_nodes), capacity),
         "makespan_s": last - first,
         "offered_load": ratio(_sum(work), nodes * span),
@@ -353,24 +358,19 @@ def _count(true: NDArray[np.bool_]) -> int:
     return int(np.count_nonzero(true))
 
 
-def _preemptable(s: State) -> slice:
-    """Return which jobs may have been preempted: none but on a site."""
-    return slice(None) if s.kind == SITE else slice(0)
-
-
 def _grown_node_s(s: State, finished: _Chosen) -> NDArray[np.float64]:
     """Return the node-seconds of finished jobs' work that counts on nodes beyond those submitted, in every attempt;
     none where all sizes are allowed."""
     if s.kind == FLAT and s.partitions == 0:
         return np.empty(0)
     unsaved = s.job.work - s.job.saved
-    grown: NDArray[np.float64] = s.job.grown + unsaved * (s.job.allocated - s.job.requested)
-    return grown[finished]
+    grown: NDArray[np.float64] = unsaved * (s.job.allocated - s.job.requested)
+    return (s.job.grown + grown if len(s.job.grown) else grown)[finished]
 
 
 def _counts(s: State, jobs: Mapping[str, NDArray[Any]], finished: _Chosen) -> dict[str, float]:
-    attempts, chosen = int(s.attempts), _preemptable(s)
-    left = s.job.preemptions[chosen] + s.job.suspensions[chosen]
+    attempts = int(s.attempts)
+    left = s.job.preemptions + s.job.suspensions if s.kind == SITE else np.empty(0)
     return {
         "failures_seen": s.num_failures,
         "failures_that_hit": s.hits,

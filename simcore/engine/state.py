@@ -133,14 +133,18 @@ SAVES_NOTHING, BY_WORK, BY_FORESIGHT = range(3)  # when jobs make checkpoints
 TRACE_HEAD = 5  # numbers of an event in the trace before its nodes
 
 
+FloatOfSaving = Annotated[Floats, Row("saving_times")]
+IntOfSaving = Annotated[Ints, Row("saving_jobs")]
+
+
 class CommonJobs(Declared):
-    """What is known of each job on all machines: arrays of shape (jobs,)."""
+    """What is known of each job on all machines: arrays of shape (jobs,), or (0,) for what is saved of jobs where none
+    are saved."""
 
     submit: FloatOfJob  # submission, s
     eligible: FloatOfJob  # submission, or when a job that was held may start; waits count from then, s
     work: FloatOfJob  # run time that the job needs, s
     estimate: FloatOfJob  # run time that the scheduler believes, s
-    scheduled: FloatOfJob  # when the last attempt got its nodes
     start: FloatOfJob  # when the last attempt started to run (after the start delay)
     first_start: FloatOfJob  # start of the first attempt, s
     finish: FloatOfJob  # s; NaN before
@@ -149,47 +153,50 @@ class CommonJobs(Declared):
     resumed: FloatOfJob  # when work goes on from there: work at time t is worked + max(0, t - resumed)
     lost: FloatOfJob  # work done and lost to failures, s
     lost_nodes: FloatOfJob  # the same times nodes held, node-seconds
-    preempted_nodes: FloatOfJob  # work done and lost because other jobs took its place, node-seconds
-    overhead: FloatOfJob  # time spent on checkpoints and moves, s
+    overhead: FloatOfSaving  # time spent on checkpoints and moves, s
     overhead_nodes: FloatOfJob  # node-seconds held during all pauses, migrations among them
-    saving_since: FloatOfJob  # when the checkpoint or move began that is under way
-    suspended_s: FloatOfJob  # for how long it was suspended for others, s
-    grown: FloatOfJob  # work saved, times the nodes held then beyond those submitted, node-seconds
+    saving_since: FloatOfSaving  # when the checkpoint or move began that is under way
+    grown: FloatOfSaving  # work saved, times the nodes held then beyond those submitted, node-seconds
     requested: IntOfJob  # nodes submitted
     size: IntOfJob  # nodes after rounding to a possible size
     allocated: IntOfJob  # nodes held by the current attempt (growth)
     status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE, AWAY, HELD, HALTED, REFUSED or MISSED
     restarts: IntOfJob  # times that a failure killed it
     preemptions: IntOfJob  # times that it left for another job
-    suspensions: IntOfJob  # times that it was suspended for another job
     migrations: IntOfJob  # moves to other nodes
-    checkpoints: IntOfJob  # checkpoints completed
-    unused_checkpoint: IntOfJob  # the saved state is a checkpoint of the current attempt
-    checkpoints_used: IntOfJob  # checkpoints that a restart went on from
+    checkpoints: IntOfSaving  # checkpoints completed
+    unused_checkpoint: IntOfSaving  # the saved state is a checkpoint of the current attempt
+    checkpoints_used: IntOfSaving  # checkpoints that a restart went on from
 
 
 IntOfSiteJob = Annotated[Ints, Row("site_jobs")]
+FloatOfSiteJob = Annotated[Floats, Row("site_times")]
+FloatInOrder = Annotated[Floats, Row("ordered_times")]
+IntInOrder = Annotated[Ints, Row("ordered_jobs")]
 FloatOfReservation = Annotated[Floats, Row("reserved_times")]
 IntOfReservation = Annotated[Ints, Row("reservations")]
 
 
 class Jobs(CommonJobs):
     """What is known of each job on a machine that is no clusters: arrays of shape (jobs,), (0,) for what is not used:
-    reservations of waiting jobs, and what jobs need of the nodes of a site."""
+    reservations of waiting jobs; what jobs need of the nodes of a site, and who preempts whom there; and what the order
+    of the queue and recovery know of jobs."""
 
     end: FloatOfJob  # when the current attempt completes unless something happens
     expected_end: FloatOfJob  # when the scheduler expects that
-    halted_since: FloatOfJob  # when it was suspended, s
-    preempts_from: FloatOfJob  # from when a job may have others leave again once it has, s; before that -infinity
-    leaves_from: FloatOfJob  # when the grace of a job that was told to make way is over, s
-    interval: FloatOfJob  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
-    next_save: FloatOfJob  # work at which the next of them is due, s
-    priority: FloatOfJob  # from the arrival on: the highest comes first (sjf, saf, f1, ...)
-    growth: FloatOfJob  # what it grows by for each second of the wait (pbs)
-    counted_since: FloatOfJob  # since when it counts as a running one of its user, s (lsf, multifactor)
-    utility: FloatOfJob  # in the order of the queue: the highest comes first (all orders but fcfs)
-    utility_since: FloatOfJob  # when the wait began that counts there, s
-    fixed_utility: FloatOfJob  # of a recovered job; NaN if it follows from the order
+    preempted_nodes: FloatOfSiteJob  # work done and lost because other jobs took its place, node-seconds
+    suspended_s: FloatOfSiteJob  # for how long it was suspended for others, s
+    halted_since: FloatOfSiteJob  # when it was suspended, s
+    preempts_from: FloatOfSiteJob  # from when a job may have others leave again once it has, s; before that -infinity
+    leaves_from: FloatOfSiteJob  # when the grace of a job that was told to make way is over, s
+    interval: FloatOfSaving  # work between checkpoints in the current attempt, s (periodic, young, daly, risk)
+    next_save: FloatOfSaving  # work at which the next of them is due, s
+    priority: FloatInOrder  # from the arrival on: the highest comes first (sjf, saf, f1, ...)
+    growth: FloatInOrder  # what it grows by for each second of the wait (pbs)
+    counted_since: FloatInOrder  # since when it counts as a running one of its user, s (lsf, multifactor)
+    utility: FloatInOrder  # in the order of the queue: the highest comes first (all orders but fcfs)
+    utility_since: FloatInOrder  # when the wait began that counts there, s
+    fixed_utility: FloatInOrder  # of a recovered job; NaN if it follows from the order
     reserved: FloatOfReservation  # reserved start (conservative) ...
     reserved_rank: FloatOfReservation  # ... and its rank among the events of that time
     box: IntOfJob  # packed box (torus) ...
@@ -202,9 +209,9 @@ class Jobs(CommonJobs):
     reserved_row: IntOfReservation  # ... row of the profile at which it begins ...
     until_row: IntOfReservation  # ... and at which it, or the job once it runs, ends
     early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
-    saving: IntOfJob  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
-    option: IntOfJob  # recovery option, a position in OPTIONS
-    association: IntOfJob  # leaf of the tree of accounts that its usage counts for (multifactor); -1: none
+    saving: IntOfSaving  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
+    option: IntInOrder  # recovery option, a position in OPTIONS
+    association: IntInOrder  # leaf of the tree of accounts that its usage counts for (multifactor); -1: none
     chunks: IntOfSiteJob  # on a site: alike parts, none of them on more than one node ...
     chunk_cores: IntOfSiteJob  # ... what one of them needs ...
     chunk_gpus: IntOfSiteJob
@@ -214,10 +221,11 @@ class Jobs(CommonJobs):
     partition: IntOfSiteJob  # of the site
     plain: IntOfSiteJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
     first_piece: IntOfSiteJob  # of the list of what it holds; -1: nothing
-    leaving: IntOfJob  # STAYS, TOLD to leave, GOES in a moment, or SAVES_LAST before it leaves
-    preempt_class: IntOfJob  # decides whom it may preempt, and who may preempt it
-    queue_rank: IntOfJob  # jobs of a higher one come before it in the queue (in_tiers)
-    user: IntOfJob  # whose it is; 0 if that is not known (slurm)
+    suspensions: IntOfSiteJob  # times that it was suspended for another job
+    leaving: IntOfSiteJob  # STAYS, TOLD to leave, GOES in a moment, or SAVES_LAST before it leaves
+    preempt_class: IntOfSiteJob  # decides whom it may preempt, and who may preempt it
+    queue_rank: IntOfSiteJob  # jobs of a higher one come before it in the queue (in_tiers)
+    user: IntInOrder  # whose it is; 0 if that is not known (slurm)
 
 
 class Common(Declared):

@@ -47,6 +47,8 @@ def build_clusters(
     state = ClusterState.zeros(
         job_f=n,
         job_i=n,
+        saving_times=n,
+        saving_jobs=n,
         parts=(n, k),
         demand=(n, k),
         believed=(n, k),

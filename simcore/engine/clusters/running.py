@@ -145,7 +145,6 @@ def start(s: ClusterState, job: int) -> None:
 def _begin(s: ClusterState, job: int, spans: int) -> None:
     """Set the clock of a job that starts: it restores its state first, if it has one, and then works."""
     now, pause = s.now, pause_of(s, job)
-    s.job.scheduled[job] = now
     s.job.start[job] = now
     if s.job.first_start[job] != s.job.first_start[job]:
         s.job.first_start[job] = now

@@ -14,6 +14,7 @@ from faultsweep.simcore.engine.state import (
     CHECKPOINT_EVENT,
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
+    DEFAULT,
     LEAVE_TIMER,
     NOT_SAVING,
     OTHER_TIMER,
@@ -109,13 +110,15 @@ def complete_saving(s: State, job: int) -> None:
         s.job.interval[job] = hooks.next_interval(s, job)
         s.job.next_save[job] = s.job.saved[job] + s.job.interval[job]
         plan(s, job)
-    if s.job.leaving[job] == SAVES_LAST and s.job.saving_since[job] < s.now:
+    if s.preemption != DEFAULT and s.job.leaving[job] == SAVES_LAST and s.job.saving_since[job] < s.now:
         push_timer(s, s.now, LEAVE_TIMER * TIMER_STRIDE + job)
 
 
 @kernel
 def end_saving(s: State, job: int) -> None:
     """Forget the checkpoints of an attempt that a failure ends; what was spent on one under way is overhead."""
+    if s.job.saving.shape[0] == 0:
+        return
     if s.job.saving[job] != NOT_SAVING:
         s.job.overhead[job] += s.now - s.job.saving_since[job]
         s.job.saving[job] = NOT_SAVING

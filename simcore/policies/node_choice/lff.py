@@ -88,4 +88,5 @@ POLICY = Policy(
         "events_applied": move_to_safer_nodes,
     },
     begins=_begin,
+    facts={"saves": _moves},
 )

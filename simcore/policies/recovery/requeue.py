@@ -92,7 +92,6 @@ def resubmit(s: State, job: int) -> None:
     Under an option its utility counts from now on; at the head it is above all, in the middle midway between those of
     its neighbours.
     """
-    option = s.job.option[job]
     s.job.status[job] = WAITING
     s.queued += s.job.requested[job]
     s.scanned_version = -1  # it may come before jobs that have been refused
@@ -103,6 +102,7 @@ def resubmit(s: State, job: int) -> None:
             trace_event(s, REQUEUE_EVENT, job)
         enqueue_by_arrival(s, job)
         return
+    option = s.job.option[job]
     s.job.utility_since[job] = s.now
     s.job.fixed_utility[job] = np.nan
     if s.tracing == 1:
