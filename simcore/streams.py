@@ -20,13 +20,21 @@ def stream(seed: int, replicate: int, purpose: str) -> np.random.Generator:
     compared see the same jobs and the same failures. Draw with ``random`` and invert the distribution function rather
     than by NumPy's other methods, whose rejection loops turn a last bit of ``log`` into a different stream.
     """
+    return np.random.Generator(np.random.PCG64(_shared_sequence(seed, replicate, purpose)))
+
+
+def stream_that_spawns(seed: int, replicate: int, purpose: str) -> np.random.Generator:
+    """Return the same generator for a user's code, which may spawn others from it: a sequence counts what it spawned,
+    so no other generator has this one."""
     return np.random.Generator(np.random.PCG64(_sequence(seed, replicate, purpose)))
 
 
-@lru_cache
 def _sequence(seed: int, replicate: int, purpose: str) -> np.random.SeedSequence:
     words = np.frombuffer(hashlib.blake2b(purpose.encode(), digest_size=16).digest(), "<u4")
     return np.random.SeedSequence(seed, spawn_key=(replicate, *words.tolist()))
+
+
+_shared_sequence = lru_cache(_sequence)
 
 
 @overload

@@ -66,6 +66,11 @@ def often(stream, places):
     while True:
         yield 3000.0 * (0.5 + times.random()), places(1)[0], 60.0
 
+def spawned(stream, nodes):
+    rng = stream("all").spawn(1)[0]
+    while True:
+        yield 3000.0 * rng.random(), int(nodes * rng.random()), 60.0
+
 def ends(nodes):
     yield 5.0, 0
 
@@ -183,6 +188,12 @@ def test_every_role_takes_a_policy_of_the_users(rules):
     assert found.metrics["failures_seen"] > 10
     again, other = run(failures=f"{rules}:often"), run(failures=f"{rules}:often", seed=1)
     assert again.metrics["mean_wait_s"] == found.metrics["mean_wait_s"] != other.metrics["mean_wait_s"]
+
+
+def test_generators_that_a_function_spawns_are_the_same_in_each_run(rules):
+    first, again = (run(failures=f"{rules}:spawned").failures for _ in range(2))
+    assert first.time_s.tolist() == again.time_s.tolist()
+    assert len(set(first.node)) > 1
 
 
 @pytest.mark.parametrize(

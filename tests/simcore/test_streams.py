@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from faultsweep.simcore.streams import round_ms, stream
+from faultsweep.simcore.streams import round_ms, stream, stream_that_spawns
 
 
 def test_streams_are_pinned():
@@ -16,6 +16,14 @@ def test_streams_differ_in_every_part_of_their_name():
     names = [(0, 0, "a"), (1, 0, "a"), (0, 1, "a"), (0, 0, "b"), (2**32, 0, "a"), (0, 2**32, "a"), (1, 2**32, "a")]
     draws = {stream(*name).random() for name in names}
     assert len(draws) == len(names)
+
+
+def test_streams_that_a_user_spawns_from_are_the_same_each_time():
+    name = (3, 1, "own failures/of gaps")
+    assert stream_that_spawns(*name).random() == stream(*name).random()
+    spawned = [[each.random() for each in stream_that_spawns(*name).spawn(2)] for _ in range(2)]
+    assert spawned[0] == spawned[1]
+    assert spawned[0][0] != spawned[0][1]
 
 
 def test_round_ms():

@@ -11,7 +11,7 @@ from faultsweep.simcore.contract import Config
 from faultsweep.simcore.outside import Shape, arguments_of, failing, function_of, own_policy, source_of, takes
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span, hash_of
 from faultsweep.simcore.policies.failures.weibull import draw_nodes
-from faultsweep.simcore.streams import stream
+from faultsweep.simcore.streams import stream, stream_that_spawns
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -50,7 +50,7 @@ def _blocks(function: Callable[..., Any], wanted: Iterable[str], config: Config,
     places = stream(config["seed"], config["replicate"], "own failures/nodes")
     given = {
         "nodes": nodes,
-        "stream": lambda purpose: stream(config["seed"], config["replicate"], f"own failures/of {purpose}"),
+        "stream": lambda purpose: stream_that_spawns(config["seed"], config["replicate"], f"own failures/of {purpose}"),
         "places": lambda count: draw_nodes(places, count, nodes, config["zipf_alpha"]),
     }
     try:
