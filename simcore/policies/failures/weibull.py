@@ -69,7 +69,7 @@ def zipf_cumulative(nodes: int, alpha: float) -> NDArray[np.float64]:
     return cumulative / cumulative[-1]
 
 
-@lru_cache
+@lru_cache(maxsize=2)  # 8 MB of a million nodes
 def _zipf_tables(nodes: int, alpha: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the cumulative shares of nodes, and the node of 0, 1 / _STEPS, 2 / _STEPS, ..."""
     cumulative = zipf_cumulative(nodes, alpha)

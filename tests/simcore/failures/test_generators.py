@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -105,6 +106,16 @@ def test_nodes_are_those_that_a_search_finds(nodes, alpha, seed):
     drawn = np.random.default_rng(seed).random(200)
     expected = np.searchsorted(zipf_cumulative(nodes, alpha), drawn, side="right")
     assert np.array_equal(draw_nodes(np.random.default_rng(seed), 200, nodes, alpha), expected)
+
+
+def test_tables_of_many_skews_are_not_kept():
+    nodes = 100_000
+    tracemalloc.start()
+    for alpha in range(10):
+        draw_nodes(np.random.default_rng(0), 1, nodes, 0.5 + alpha / 100)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 4 * 8 * nodes
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.5, 0.99])
