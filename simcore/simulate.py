@@ -62,8 +62,10 @@ MODEL_VERSION = 7
 
 _MAX_CAPACITY = 1 << 10
 _FEW_JOBS = 20_000
-"""On a flat machine no pass over so many jobs, all submitted at once, takes longer than 0.4 s (conservative), or 0.7 s
-with many top jobs."""
+"""On a flat machine no pass over so many jobs, all submitted at once, takes longer than 0.3 s, or 0.7 s with many top
+jobs."""
+_FEW_RESERVED = 10_000
+"""The same where each job has a reservation: a pass over twice as many takes 0.4 to 1.2 s."""
 _FEW_NODES = 4096
 """Where all of so many nodes fail at once, that takes no longer either; it grows with their square (lff, option C)."""
 
@@ -657,7 +659,7 @@ def _run(given: _Given, rules: _Rules, option: NDArray[np.int64]) -> _Ran:
         if watch.debug:
             go_on = checked(go_on, (SiteChecker if machine.kind == SITE else Checker)(state).check)
         began, processor = time.perf_counter(), time.process_time()
-        has_short_passes = not has_own and _has_short_passes(machine, len(prepared))
+        has_short_passes = not has_own and _has_short_passes(machine, len(prepared), state)
         state, code = _advance_to_end(state, go_on, drawn, buffer, watch.progress, has_short_passes)
         elapsed, processor = time.perf_counter() - began, time.process_time() - processor
         if code != st.NO_SPACE:
@@ -724,9 +726,14 @@ def _look_ahead_s(jobs: Mapping[str, NDArray[Any]], config: Mapping[str, Any]) -
     return max(longest, config[name]) if name else longest
 
 
-def _has_short_passes(machine: Machine, jobs: int) -> bool:
-    """Tell whether no instant of a run with our policies takes so long that Ctrl-C could not wait for its end."""
-    return machine.kind == FLAT and jobs <= _FEW_JOBS and machine.nodes <= _FEW_NODES
+def _has_short_passes(machine: Machine, jobs: int, state: State) -> bool:
+    """Tell whether no instant of a run with our policies takes so long that Ctrl-C could not wait for its end.
+
+    Reservations under limits of running jobs take time with the square of the jobs: of 20,000, half a minute.
+    """
+    reserves = state.reserves in (st.ALL_JOBS, st.TOP_JOBS)
+    few = _FEW_RESERVED if state.reserves == st.ALL_JOBS else _FEW_JOBS
+    return machine.kind == FLAT and jobs <= few and machine.nodes <= _FEW_NODES and not (reserves and state.limited)
 
 
 def _directly(function: Callable[..., Any], *arguments: Any) -> Any:

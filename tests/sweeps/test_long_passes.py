@@ -156,24 +156,26 @@ ALL_AT_ONCE = """
 
     jobs = {jobs}
     number = np.arange(1, jobs + 1)
-    log = Workload(number, 0.0 * number, 1.0 + 7919 * number % 86_400, np.full(jobs, np.nan), 1 + 997 * number % 4096,
-                   0 * number, name="log")
-    simulate(log, num_jobs=10, machine="flat:4096", scheduler="conservative")
+    size, run_s = 1 + 997 * number % {largest}, 1.0 + 7919 * number % 86_400
+    log = Workload(number, 0.0 * number, run_s, np.full(jobs, np.nan), size, number % 50, name="log")
+    run = {{"machine": "flat:4096", "scheduler": "conservative", "user_max_jobs": {most}}}
+    simulate(log, num_jobs=10, **run)
     signal.signal(signal.SIGALRM, hear)
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     began = time.monotonic()
     try:
         for _ in range(1_000):
-            simulate(log, machine="flat:4096", scheduler="conservative")
+            simulate(log, **run)
     except HeardError:
         print("heard after", time.monotonic() - began)
 """
 
 
-@pytest.mark.parametrize("jobs", [20_000, 100_000])
-def test_a_handler_is_heard_where_all_jobs_come_at_once(jobs, tmp_path):
-    """The first instants of a short log are simulated in the thread that hears signals, those of a long one never."""
-    program = textwrap.dedent(ALL_AT_ONCE.format(jobs=jobs))
+@pytest.mark.parametrize(("jobs", "largest", "most"), [(20_000, 4096, 0), (100_000, 4096, 0), (20_000, 8, 2)])
+def test_a_handler_is_heard_where_all_jobs_come_at_once(jobs, largest, most, tmp_path):
+    """The first instants of a short log are simulated in the thread that hears signals, those of a long one never, nor
+    where reservations wait for limits: ``most`` jobs of a user run."""
+    program = textwrap.dedent(ALL_AT_ONCE.format(jobs=jobs, largest=largest, most=most))
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert float(said.removeprefix("heard after")) < 5.0
 
