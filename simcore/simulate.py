@@ -180,7 +180,7 @@ def simulate(
     """
     with files_read(named := _named(failures, placement, parameters)):
         config, score = _configuration(named, placement)
-        machine, jobs = _machine_and_jobs(remembered or Remembered(), workload, config)
+        machine, jobs = _machine_and_jobs(_checked(remembered), workload, config)
         span = Span.of(workload, jobs.prepared, config["arrival_scale"])
         source = _source_of(failures, config, machine, span)
         watch = _Watch(events, debug, progress, before_compiling)
@@ -192,6 +192,13 @@ def simulate(
             _check_cluster_arguments(machine, communication, trace)
             run = _simulate_machine(given, score, options)
         return _with_owners(run, workload, given, fairness)
+
+
+def _checked(remembered: Remembered | None) -> Remembered:
+    """Return what a run remembers, nothing if the caller keeps nothing; raise InputError if it is something else."""
+    if not isinstance(remembered, Remembered | None):
+        raise InputError(f"remembered: expected Remembered() of simcore.remembered, got {remembered!r:.60}")
+    return Remembered() if remembered is None else remembered
 
 
 def _machine_and_jobs(remembered: Remembered, workload: Workload, config: Mapping[str, Any]) -> tuple[Machine, _Jobs]:

@@ -95,6 +95,12 @@ def test_what_is_done_with_a_result_changes_no_later_run(recovery):
     assert outcome(log, run, remembered) == first
 
 
+@pytest.mark.parametrize("other", [True, False, {}])
+def test_another_object_cannot_remember(other):
+    with pytest.raises(InputError, match="remembered: expected Remembered"):
+        simulate(results.workload("flat:64", 1), machine="flat:64", remembered=other)
+
+
 def outcome(log, config, remembered=None):
     """What a run gives, to the bit."""
     try:
