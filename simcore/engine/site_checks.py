@@ -184,7 +184,8 @@ class SiteChecker(Checker):
         state = self.state
         waited = (state.job.option == ORIGINAL_NODES) & (state.job.restarts > 0)
         waited |= state.asks_for != st.ANYWHERE if state.asks else False
-        started = np.flatnonzero((state.job.status == st.RUNNING) & (state.job.start == state.now + state.start_delay) & ~waited)
+        starts = state.job.start == state.now + state.start_delay
+        started = np.flatnonzero((state.job.status == st.RUNNING) & starts & ~waited)
         if state.reserves != st.IN_PLANS or not len(started) or (state.tick_interval == 0).any():
             return ""
         if state.left_at == state.now:
