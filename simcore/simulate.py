@@ -26,6 +26,7 @@ from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
 from faultsweep.simcore.engine.watch import SHORTEST_RUN_S, WITHOUT_LIMIT, check_end, named_jobs
 from faultsweep.simcore.failure_sources import source_for
+from faultsweep.simcore.job_results import JobResults
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, FLAT, SITE, TORUS, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
@@ -77,7 +78,7 @@ class Run:
     Attributes
     ----------
     metrics : value by name; units and descriptions are in ``faultsweep.simcore.engine.metrics.METRICS``.
-    jobs : per-job arrays of shape (jobs,), in order of submission; times of the day are on the log's clock.
+    results : what gives ``jobs``.
     status : ``done``, or ``truncated`` if the run ended at the horizon or because a job restarted too often.
     elapsed_s : duration of the compiled simulation alone, s.
     processor_s : processor time of this process meanwhile, s.
@@ -93,7 +94,7 @@ class Run:
     """
 
     metrics: dict[str, float]
-    jobs: dict[str, NDArray[Any]]
+    results: JobResults
     status: str
     elapsed_s: float
     processor_s: float
@@ -105,6 +106,11 @@ class Run:
     decisions: Decisions | None = None
     told: Callable[[], tuple[str, ...]] = tuple
     owners: Mapping[str, Label] = field(default_factory=dict)
+
+    @property
+    def jobs(self) -> dict[str, NDArray[Any]]:
+        """The per-job results: arrays of shape (jobs,), in order of submission; times are on the log's clock."""
+        return self.results.made()
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
@@ -343,11 +349,11 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
     state = ran.state
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
     if state.suspends:
-        results["suspended_s"] = state.job.suspended_s.copy()
+        results["suspended_s"] = state.job.suspended_s
     results["failure_free_response_s"] = _failure_free_response_s(given, rules, option, results["response_s"])
     metrics = run_metrics(state, results, ran.passes_s)
     events = ran.buffer.finish(prepared.job_id, config["start_delay_s"]) if ran.buffer else None
-    return _result(given, ran, durations, metrics, _on_log_clock(results, span.origin_s), events, source)
+    return _result(given, ran, durations, metrics, results, events, source)
 
 
 def _repeated(repeat: int, run: Callable[[], Any]) -> tuple[Any, list[float]]:
@@ -364,7 +370,7 @@ def _result(
     ran: Any,
     durations: list[float],
     metrics: dict[str, float],
-    jobs: dict[str, NDArray[Any]],
+    results: dict[str, NDArray[Any]],
     events: EventTrace | None,
     source: FailureSource | None,
 ) -> Run:
@@ -374,7 +380,7 @@ def _result(
     origin_s = given.span.origin_s
     return Run(
         metrics=metrics,
-        jobs=jobs,
+        results=JobResults(results, origin_s, sum(array.nbytes for array in ran.state.arrays.values())),
         status="done" if ran.code == st.ALL_DONE else "truncated",
         elapsed_s=durations[0],
         processor_s=durations[1],
@@ -395,13 +401,6 @@ def _fairness_of(jobs: _Jobs, config: Mapping[str, Any], machine: Machine) -> _F
     if not has_dues(run):
         return codes, None
     return codes, due_of(_owner_arrays(jobs.prepared, machine), machine, run, codes, len(label.names))
-
-
-def _on_log_clock(results: dict[str, NDArray[Any]], origin_s: float) -> dict[str, NDArray[Any]]:
-    """Return per-job results, of which no other has the arrays, with times on the log's clock."""
-    for name in ("submit_s", "first_start_s", "start_s", "finish_s"):
-        results[name] += origin_s
-    return results
 
 
 def _check_times(workload: Workload, estimate_s: NDArray[np.float64]) -> None:
@@ -468,8 +467,8 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
     results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
     metrics = run_metrics(state, results, ran.passes_s, clusters.cluster_metrics(state, communication, config))
     events = ran.buffer.finish(prepared.job_id, 0.0) if ran.buffer else None
-    about_jobs = _on_log_clock(results, span.origin_s) | clusters.cluster_jobs(state, communication, config)
-    run = _result(given, ran, durations, metrics, about_jobs, events, source)
+    results |= clusters.cluster_jobs(state, communication, config)
+    run = _result(given, ran, durations, metrics, results, events, source)
     if not trace:
         return run
     decisions = Decisions.of(ran.decisions, prepared.job_id)
@@ -482,9 +481,9 @@ def _failure_free_response_s(
     """Return the responses of the same jobs without failures, which FSD is paired with; NaN without a recovery
     policy."""
     if given.config["recovery"] == "arrival":
-        return np.full(len(response_s), np.nan)
+        return np.broadcast_to(np.nan, len(response_s))
     if given.source is None:
-        return response_s.copy()
+        return response_s
     config = {**given.config, "failures": "none", "horizon_s": math.inf, "time_scheduling": False}
     watch = _Watch(events=False, debug=False, progress=None)
     state = _run(given._replace(config=config, source=None, watch=watch), rules, option).state

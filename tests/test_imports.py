@@ -56,11 +56,14 @@ WITHIN_SIMCORE = {
     "outside": {"contract", "engine", "installed", "streams"},
     "failure_sources": {"contract", "failure_logs", "policies"},
     "parameters": {"contract", "model", "outside", "policies"},
-    "engine": {"contract", "distributions", "finders", "model", "parameters", "policies", "streams"},
+    "engine": {"contract", "distributions", "finders", "model", "parameters", "policies", "remembered", "streams"},
     "possible": {"contract", "engine", "parameters", "policies"},
     "conformance": {"contract", "engine", "model", "parameters", "policies", "simulate"},
+    "job_results": set(),
     "remembered": set(),
-    "simulate": {"engine", "failure_sources", "model", "parameters", "policies", "remembered", "workloads"},
+    "simulate": {
+        *("engine", "failure_sources", "job_results", "model", "parameters", "policies", "remembered", "workloads"),
+    },
 }
 """The same for the folders of the simulator core; modules that import each other's folders have no cycle."""
 INNER = {

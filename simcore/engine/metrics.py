@@ -191,7 +191,8 @@ MEASURED = frozenset({"mean_scheduling_s", "max_scheduling_s"})
 
 
 def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
-    """Return the per-job results of a state: arrays of shape (jobs,); times of unfinished jobs are NaN.
+    """Return the per-job results of a state, some of them its rows: arrays of shape (jobs,); times of unfinished jobs
+    are NaN.
 
     Of a job that has waited for others, the submission is when it became eligible.
     """
@@ -199,30 +200,30 @@ def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
     start = np.where(np.isnan(finish), np.nan, s.job.start)
     response = finish - submit
     return {
-        "submit_s": submit.copy(),
-        "first_start_s": s.job.first_start.copy(),
+        "submit_s": submit,
+        "first_start_s": s.job.first_start,
         "start_s": start,
-        "finish_s": finish.copy(),
-        "size": s.job.allocated.copy(),
-        "requested_size": s.job.requested.copy(),
-        "run_s": run.copy(),
-        "estimate_s": s.job.estimate.copy(),
+        "finish_s": finish,
+        "size": s.job.allocated,
+        "requested_size": s.job.requested,
+        "run_s": run,
+        "estimate_s": s.job.estimate,
         "wait_s": start - submit,
         "response_s": response,
         "slowdown": response / run,
         "bounded_slowdown": np.maximum(response, bound_s) / np.maximum(run, bound_s),
-        "restarts": s.job.restarts.copy(),
-        "work_lost_s": s.job.lost.copy(),
-        "work_lost_node_s": s.job.lost_nodes.copy(),
+        "restarts": s.job.restarts,
+        "work_lost_s": s.job.lost,
+        "work_lost_node_s": s.job.lost_nodes,
         "checkpoint_overhead_s": _or_zeros(s.job.overhead, len(run)),
         "checkpoints": _or_zeros(s.job.checkpoints, len(run)),
-        "migrations": s.job.migrations.copy(),
+        "migrations": s.job.migrations,
     }
 
 
 def _or_zeros(row: NDArray[Any], jobs: int) -> NDArray[Any]:
-    """Return a copy of a row of the state, of zeros where the run has no such row."""
-    return row.copy() if len(row) else np.zeros(jobs, row.dtype)
+    """Return a row of the state, zeros where the run has no such row."""
+    return row if len(row) else np.broadcast_to(row.dtype.type(0), jobs)
 
 
 def run_metrics(

@@ -23,12 +23,11 @@ def plan_recovery(
     """
     count = len(workload)
     if asks is None:
-        nothing = {name: np.full(count, -1) for name in ("recovery_group", "recovery_asked", "recovery_option")}
+        nothing, no_credits = np.broadcast_to(np.int64(-1), count), np.broadcast_to(0.0, count)
         return {
             "user": workload.user.copy(),
-            **nothing,
-            "credits_granted": np.zeros(count),
-            "credits_charged": np.zeros(count),
+            **dict.fromkeys(("recovery_group", "recovery_asked", "recovery_option"), nothing),
+            **dict.fromkeys(("credits_granted", "credits_charged"), no_credits),
         }
     group = draw_groups(config, count) if options is None else given_groups(options, count)
     requested_s = np.where(np.isnan(workload.requested_s), workload.run_s, workload.requested_s)
