@@ -125,6 +125,12 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ALLOCATION,
+        "    s.job.worked[job] = s.job.saved[job]  # what",
+        "    s.job.worked[job] += 0.0  # what",
+        "a job that was stopped goes on with work that was lost",
+    ),
+    Mutant(
+        ALLOCATION,
         "max(0.0, now - s.job.resumed[job])\n    unspent",
         "now - s.job.resumed[job]\n    unspent",
         "negative work of a job killed before it works",

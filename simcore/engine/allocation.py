@@ -162,9 +162,9 @@ def end_attempt(s: State, job: int) -> float:
     if s.limited == 1:
         count_running(s, job, -1)
     done = s.job.worked[job] + max(0.0, now - s.job.resumed[job])
-    s.job.worked[job] = s.job.saved[job]  # what it has where it starts again
     unspent = max(0.0, s.job.resumed[job] - max(now, s.job.start[job]))
     s.job.overhead_nodes[job] -= unspent * s.job.allocated[job]
+    s.job.worked[job] = s.job.saved[job]  # what it has where it starts again
     if now <= s.job.start[job]:  # inside its start delay, or at its end: failures come before starts
         s.delayed -= (s.job.start[job] - now) * s.job.allocated[job]
         if s.job.first_start[job] == s.job.start[job]:
