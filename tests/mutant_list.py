@@ -906,9 +906,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "failures of our own files are on the log's clock",
     ),
     Mutant(
-        "simcore/simulate.py",
-        "results[name] += origin_s",
-        "results[name] += 0.0 * origin_s",
+        "simcore/job_results.py",
+        "made[name] += self._origin_s",
+        "made[name] += 0.0 * self._origin_s",
         "results are not on the log's clock",
     ),
     Mutant(
@@ -1183,14 +1183,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         DEPENDENCIES,
-        "s.job.eligible[job] = s.job.utility_since[job] = s.now",
-        "s.job.utility_since[job] = s.now",
+        "    s.job.eligible[job] = s.now\n",
+        "",
         "waits count from the submission",
     ),
     Mutant(
         DEPENDENCIES,
-        "s.job.eligible[job] = s.job.utility_since[job] = s.now",
-        "s.job.eligible[job] = s.now",
+        "        s.job.utility_since[job] = s.now\n",
+        "        s.job.utility_since[job] += 0.0\n",
         "ages count from the submission",
     ),
     Mutant(
