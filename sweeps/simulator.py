@@ -55,7 +55,7 @@ _KEPT_JOBS = 1_000_000  # of models, about 60 MB
 _WORKER_BYTES = 350_000_000
 """Memory of a worker process with the compiled simulator, 270 MB measured."""
 _BYTES_A_SIMULATED_JOB = 800
-"""540 measured, its place in the log included."""
+"""580 measured under EASY, its place in the log included."""
 _ALL_JOBS = 500_000
 """Jobs that a whole log is taken to have."""
 _SIZED = (
