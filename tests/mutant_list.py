@@ -194,6 +194,25 @@ MUTANTS: tuple[Mutant, ...] = (
         "s.delayed += s.start_delay",
         "the delay is counted for one node",
     ),
+    # orders of the queue that stay
+    Mutant(
+        "simcore/engine/events.py",
+        "    s.queue_tail += 1\n    s.num_unordered += 1\n",
+        "    s.queue_tail += 1\n",
+        "jobs that come are not put in order",
+    ),
+    Mutant(
+        "simcore/engine/events.py",
+        "    s.blocks_until = 0\n    s.num_unordered = ALL_UNORDERED\n",
+        "    s.blocks_until = 0\n    s.num_unordered += 1\n",
+        "jobs that come back by their arrival are not put in order",
+    ),
+    Mutant(
+        "simcore/policies/queue_order/order.py",
+        "    if changed or s.order_stays == 0:\n",
+        "    if s.order_stays == 0:\n",
+        "jobs that passed others are not looked at before nodes come back",
+    ),
     # first come, first served
     Mutant(
         FCFS,

@@ -694,6 +694,7 @@ def _set_codes(s: State, machine: Machine, config: Mapping[str, Any], run: Run) 
     s.checkpoint = run.code("checkpointing")
     s.saves_by = run.policy("checkpointing").facts.get("saves_by", st.SAVES_NOTHING)
     s.queue_order = run.code("queue_order")
+    s.order_stays = int("utility" not in run.policy("queue_order").kernels)
     s.preemption = run.code("preemption") if machine.site is not None else st.DEFAULT
     s.chooses_in_window = int(s.reserves in (st.ALL_JOBS, st.IN_PLANS, st.TOP_JOBS))
     s.recovery = int(_recovers(run))

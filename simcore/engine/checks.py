@@ -339,13 +339,16 @@ def _check_queue(checker: Checker) -> str:
     """The queue is all waiting jobs in the order of their arrival, in tiers if it has some; recovered ones may stand
     anywhere.
 
-    By utility, the order is another one.
+    By utility, the order is another one: it falls, where that of a job stays.
     """
     state = checker.state
     queue, waiting = _queue(state), np.flatnonzero(state.job.status == st.WAITING)
     if not np.array_equal(np.sort(queue), waiting):
         return f"the queue is {queue.tolist()} and the waiting jobs are {waiting.tolist()}"
     if state.queue_order != st.DEFAULT:
+        utility = state.job.utility[queue]
+        if state.order_stays and not state.in_tiers and (utility[1:] > utility[:-1]).any():
+            return f"the queue is {queue.tolist()} and the jobs' utilities are {utility.tolist()}"
         return ""
     if state.recovery:
         left = state.job.restarts + state.job.preemptions > 0

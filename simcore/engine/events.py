@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
+    ALL_UNORDERED,
     BROKEN,
     LARGER_NEEDED,
     TRACE_HEAD,
@@ -144,6 +145,7 @@ def enqueue_last(s: State, job: int) -> None:
         return
     s.queue[s.queue_tail] = job
     s.queue_tail += 1
+    s.num_unordered += 1
 
 
 @kernel
@@ -161,6 +163,7 @@ def _close_up(s: State) -> None:
 def enqueue_by_arrival(s: State, job: int) -> None:
     """Insert a job where its index, its order of arrival, puts it (MODEL default for killed jobs)."""
     s.blocks_until = 0
+    s.num_unordered = ALL_UNORDERED
     at = s.queue_head
     while at < s.queue_tail and comes_before(s, s.queue[at], job):
         at += 1
@@ -191,6 +194,7 @@ def comes_before(s: State, other: int, job: int) -> bool:
 def enqueue_behind(s: State, job: int, count: int) -> None:
     """Insert a job behind the first ``count`` jobs of the queue."""
     enqueue_last(s, job)
+    s.num_unordered = ALL_UNORDERED
     at = s.queue_head + count
     for later in range(s.queue_tail - 1, at, -1):
         s.queue[later] = s.queue[later - 1]

@@ -53,6 +53,8 @@ NOT_SAVING, SAVES, MOVES_AWAY = range(3)
 # --- whether a job makes way for another --------------------------------------------------------------------------
 STAYS, TOLD, GOES, SAVES_LAST = range(4)
 
+ALL_UNORDERED = 1 << 60  # more jobs than a queue has
+
 # --- event kinds of the trace, in the order in which events of one instant are applied ------------------------------
 FINISH_EVENT = 0
 CHECKPOINT_EVENT = 1
@@ -406,6 +408,8 @@ class State(Common):
     delay_key: int  # key of its coins
     queue_order: int  # its number
     partitions: int  # of the machine's menu; 0 if it has none
+    order_stays: int  # whether waiting jobs keep their order: only those that come have to be put in their places
+    num_unordered: int  # jobs at the end of the queue that have come since it was put in order; at least, if all may be
     reorders: int  # times that the order of the queue changed and all reservations were made anew
     num_chosen: int  # nodes chosen for a job (site)
     num_free_pieces: int  # entries of free_piece (site)

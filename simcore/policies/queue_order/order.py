@@ -17,11 +17,17 @@ from faultsweep.simcore.engine.state import ALL_JOBS, ORDER_TIMER, TIMER_STRIDE,
 @kernel
 def order_queue(s: State) -> None:
     """Sort the queue by rank if it is in tiers, and by falling utility as of now; a recovered job may have a fixed
-    one."""
-    changed = False
+    one.
+
+    Where the order stays, only the jobs that have come since the last time have to be put in their places.
+    """
+    changed, first = False, s.queue_head
+    if s.order_stays == 1:
+        first = max(first, s.queue_tail - s.num_unordered)
+    s.num_unordered = 0
     if s.own_order != 0:
         call_own(s.own_order, s, 0, 0, 0)
-    for at in range(s.queue_head, s.queue_tail):
+    for at in range(first, s.queue_tail):
         job = s.queue[at]
         utility = s.job.fixed_utility[job]
         if np.isnan(utility):
@@ -36,7 +42,8 @@ def order_queue(s: State) -> None:
     if changed and s.reserves == ALL_JOBS:
         s.disturbed = 1
         s.reorders += 1
-    s.scanned_version = -1  # another job may be the head
+    if changed or s.order_stays == 0:
+        s.scanned_version = -1  # another job may be the head
 
 
 @inlined
