@@ -9,6 +9,8 @@ import textwrap
 import time
 
 import pytest
+from faultsweep.simcore import simulate as simulation
+from faultsweep.sweeps.logs import load_workload
 from faultsweep.sweeps.runner.task import MARK
 
 ANSWER_S = 15.0  # of a process on a machine that does other things, too; alone it takes a tenth of a second
@@ -178,6 +180,38 @@ def test_a_handler_is_heard_where_all_jobs_come_at_once(jobs, largest, most, tmp
     program = textwrap.dedent(ALL_AT_ONCE.format(jobs=jobs, largest=largest, most=most))
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert float(said.removeprefix("heard after")) < 5.0
+
+
+LIMITED = {"user_max_jobs": 2, "num_users": 3}
+BY_OPTION = {"failures": "weibull", "weibull_scale_s": 5000.0, "recovery": "all-d"}
+
+
+@pytest.mark.parametrize(
+    ("more", "visits", "begins_here"),
+    [
+        ({}, 1, True),
+        (LIMITED, 1, False),
+        (LIMITED, 40 * 32, True),
+        (BY_OPTION, 1, True),
+        (BY_OPTION | {"queue_order": "sjf"}, 1, False),
+    ],
+)
+def test_where_starts_go_over_the_queue_again_a_long_run_begins_in_another_thread(
+    more, visits, begins_here, monkeypatch
+):
+    """Limits of four owners take 6 s in one instant, for 20,000 jobs of one node on a machine of 4096."""
+    calls = []
+    monkeypatch.setattr(simulation, "_FEW_VISITS", visits)
+    for name in ("_directly", "interruptible"):
+        real = getattr(simulation, name)
+        monkeypatch.setattr(
+            simulation, name, lambda *given, name=name, real=real: calls.append((name, given[-1])) or real(*given)
+        )
+    simulation.simulate(load_workload("sdsc-model", num_jobs=40), machine="flat:32", size_map="clip", **more)
+    first = next(
+        name for name, budget in calls if budget == simulation.WITHOUT_LIMIT
+    )  # the engine may be loaded before
+    assert (first == "_directly") == begins_here
 
 
 ALL_FAIL = """
