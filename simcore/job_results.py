@@ -21,7 +21,7 @@ class JobResults:
         """Take the results; of a state that is much larger than they are, nothing is kept."""
         self._origin_s = origin_s
         self._arrays: Arrays | None = arrays
-        self._made: dict[str, NDArray[Any]] = {}
+        self._made: list[dict[str, NDArray[Any]]] = []
         if state_bytes > _MOST_KEPT * sum(array.nbytes for array in arrays.values()):
             self.made()
 
@@ -32,9 +32,9 @@ class JobResults:
             made = {name: array.copy() for name, array in arrays.items()}
             for name in _ON_CLOCK:
                 made[name] += self._origin_s
-            self._made = self._made or made  # of two threads one is first
+            self._made.append(made)  # of two threads one is first
             self._arrays = None
-        return self._made
+        return self._made[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel without the state."""
@@ -44,5 +44,5 @@ class JobResults:
 def _received(made: dict[str, NDArray[Any]]) -> JobResults:
     """Return results that have travelled."""
     received = JobResults({}, 0.0, 0)
-    received._arrays, received._made = None, made
+    received._arrays, received._made = None, [made]
     return received

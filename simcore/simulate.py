@@ -489,7 +489,8 @@ def _failure_free_response_s(
         return response_s
     config = {**given.config, "failures": "none", "horizon_s": math.inf, "time_scheduling": False}
     watch = _Watch(events=False, debug=False, progress=None)
-    state = _run(given._replace(config=config, source=None, watch=watch), rules, option).state
+    jobs = given.jobs._replace(built=Remembered())  # what runs with failures have in common stays
+    state = _run(given._replace(jobs=jobs, config=config, source=None, watch=watch), rules, option).state
     return state.job.finish - state.job.eligible
 
 
