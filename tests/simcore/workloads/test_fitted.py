@@ -157,10 +157,22 @@ def test_a_model_needs_a_log_that_lasts():
 
 
 @pytest.mark.shared
+def assert_close(found, expected):
+    """Assert that two models are the same but for the last bits, which NumPy's functions differ in with processors."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        found, expected = list(found.values()), list(expected.values())
+    if isinstance(expected, list):
+        for one, other in zip(found, expected, strict=True):
+            assert_close(one, other)
+    else:
+        assert found == (pytest.approx(expected, rel=1e-12) if isinstance(expected, float) else expected)
+
+
 def test_the_shipped_model_is_that_of_its_log(shared):
     atlas = map_sizes(span(load_workload("llnl-atlas", shared / "job-logs"), 0, 10_000), 320, size_map="scale")
     shipped, again = read_model(models.LLNL_FILE), fit_model(atlas)
-    assert {**again, "name": "llnl-model"} == shipped
+    assert_close({**again, "name": "llnl-model"}, shipped)
 
 
 def test_target_utilisation_is_the_load_offered():
