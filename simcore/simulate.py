@@ -189,21 +189,19 @@ def simulate(
     """
     with files_read(named := _named(failures, placement, parameters)):
         config, score = _configuration(named, placement)
-        machine, jobs = _machine_and_jobs(_checked(remembered), workload, config)
+        machine, jobs = _machine_and_jobs(_remembers(remembered), workload, config)
         span = Span.of(workload, jobs.prepared, config["arrival_scale"])
         source = _source_of(failures, config, machine, span)
         watch = _Watch(events, debug, progress, before_compiling)
         given = _Given(jobs, machine, config, source, span, watch, max(1, repeat))
         fairness = _fairness_of(jobs, config, machine)
-        if machine.kind == CLUSTERS:
-            run = _simulate_clusters(given, communication, trace)
-        else:
-            _check_cluster_arguments(machine, communication, trace)
-            run = _simulate_machine(given, score, options)
+        _check_cluster_arguments(machine, communication, trace)
+        clusters = machine.kind == CLUSTERS
+        run = _simulate_clusters(given, communication, trace) if clusters else _simulate_machine(given, score, options)
         return _with_owners(run, workload, given, fairness)
 
 
-def _checked(remembered: Remembered | None) -> Remembered:
+def _remembers(remembered: Remembered | None) -> Remembered:
     """Return what a run remembers, nothing if the caller keeps nothing; raise InputError if it is something else."""
     if not isinstance(remembered, Remembered | None):
         raise InputError(f"remembered: expected Remembered() of simcore.remembered, got {remembered!r:.60}")
@@ -439,7 +437,7 @@ def _source_of(
 
 def _check_cluster_arguments(machine: Machine, communication: Communication | None, trace: bool) -> None:
     """Raise InputError for what only clusters have."""
-    if communication is not None or trace:
+    if machine.kind != CLUSTERS and (communication is not None or trace):
         name = "trace" if communication is None else "communication"
         raise InputError(f"{name}: only machines of clusters, such as clusters:100+100, have that, not {machine.name}")
 

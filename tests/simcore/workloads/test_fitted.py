@@ -156,7 +156,6 @@ def test_a_model_needs_a_log_that_lasts():
         load_workload("nowhere/m.toml")
 
 
-@pytest.mark.shared
 def assert_close(found, expected):
     """Assert that two models are the same but for the last bits, which NumPy's functions differ in with processors."""
     if isinstance(expected, dict):
@@ -169,6 +168,7 @@ def assert_close(found, expected):
         assert found == (pytest.approx(expected, rel=1e-12) if isinstance(expected, float) else expected)
 
 
+@pytest.mark.shared
 def test_the_shipped_model_is_that_of_its_log(shared):
     atlas = map_sizes(span(load_workload("llnl-atlas", shared / "job-logs"), 0, 10_000), 320, size_map="scale")
     shipped, again = read_model(models.LLNL_FILE), fit_model(atlas)
