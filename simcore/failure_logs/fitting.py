@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from faultsweep.simcore.failure_logs.records import FailureRecords
-from faultsweep.simcore.policies.failures.source import DAY_S, Span, refuse_too_many
+from faultsweep.simcore.policies.failures.source import DAY_S, MOST_FAILURES, Span, refuse_too_many
 from faultsweep.simcore.streams import round_ms
 from numpy.typing import NDArray
 
@@ -239,7 +239,14 @@ def _scale(records: FailureRecords, span: Span, laps: int) -> Fitted:
 def _repeat(records: FailureRecords, span: Span) -> Fitted:
     """Fill the span with the log at its own pace, over and over, half a mean gap from the edges."""
     again_s = _again_s(records)
-    since, row = _laps(records, math.floor(span.length_s / again_s) + 1)
+    times = span.length_s / again_s
+    if times * len(records) > MOST_FAILURES:
+        raise InputError(
+            f"{records.name}: lasts {records.span_s:.6g} s, so failure_fit = repeat would need it {times:,.0f} times in "
+            f"the {span.length_s:.6g} s of the jobs, and a run has at most {MOST_FAILURES:,} failures (failure_fit = "
+            "scale stretches it)"
+        )
+    since, row = _laps(records, math.floor(times) + 1)
     since += again_s / len(records) / 2
     inside = since < span.length_s
     return Fitted(np.minimum(round_ms(since[inside]), span.length_s), row[inside], span.length_s)

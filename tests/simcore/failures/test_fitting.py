@@ -80,12 +80,21 @@ def test_counts_are_exactly_as_asked(records, fit, count, node_map, nodes, lengt
         return
     if fit == "repeat":  # a log with gaps longer than the span may have no failure there to repeat
         assume(np.diff(records.time_s).max(initial=0.0) <= length)
+        assume(len(records) * length / records.span_s < 1e5)  # more take long
     source = fitted(records, nodes, span, num_failures=count, failure_fit=fit, node_map=node_map)
     trace = source.until(span.length_s)
     assert len(trace) == count
     assert (np.diff(trace.time_s) >= 0).all()
     assert (trace.time_s >= 0).all()
     assert ((trace.node >= 0) & (trace.node < nodes)).all()
+
+
+@pytest.mark.parametrize("length", [1e8, 1e15])
+@pytest.mark.parametrize("count", [-1, 8])
+def test_a_short_log_is_not_repeated_until_memory_is_full(length, count):
+    records = records_of([1.0, 1.0, 1.5], [1, 1, 3])
+    with pytest.raises(InputError, match="lasts 0.5 s, so failure_fit = repeat would need it .* 5,000,000 failures"):
+        fitted(records, 8, Span(0.0, length, length), num_failures=count, failure_fit="repeat")
 
 
 @settings(max_examples=60)
