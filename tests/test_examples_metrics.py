@@ -121,7 +121,7 @@ def test_slowdowns_of_a_run(case, run):
 @pytest.mark.parametrize("seed", range(4))
 def test_statistics_of_jobs_are_those_of_numpy_to_the_bit(seed):
     random = np.random.default_rng(seed)
-    for count in [*range(1, 60), 999, 1000]:
+    for count in [*range(1, 60), 999, 1000, 1001, 4096, 10_007]:
         values = random.lognormal(5.0, 3.0, count).round(int(random.integers(0, 12)))
         values[-1:] = np.inf if count % 7 == 0 else values[-1:]
         with np.errstate(invalid="ignore"):  # between two infinite values

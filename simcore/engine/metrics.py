@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from faultsweep.simcore.engine.order_statistics import values_at
 from faultsweep.simcore.engine.state import DONE, MISSED, REFUSED, State
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.recovery.measures import LETTERS, recovery_measures
@@ -49,6 +50,7 @@ class Metric:
 
 
 _STATISTICS = {"mean": "Mean", "median": "Median", "p90": "90th percentile", "p99": "99th percentile", "max": "Largest"}
+_SHARES = (0.9, 0.99)
 _PER_JOB = {
     "wait_s": ("s", "wait, last start - submit"),
     "response_s": ("s", "response time, finish - submit"),
@@ -287,18 +289,17 @@ def _statistics(values: NDArray[np.float64]) -> list[float]:
     count = len(values)
     if not count:
         return [math.nan] * len(_STATISTICS)
-    ordered = np.sort(values)  # once for all; partitions at so many places take longer
-    mean, largest = _mean(values), float(ordered[-1])
+    mean, largest = _mean(values), float(np.maximum.reduce(values))
     if count == 1 or not math.isfinite(largest):
         return [mean, float(np.median(values)), *map(float, np.percentile(values, (90, 99))), largest]
-    median = (float(ordered[(count - 1) // 2]) + float(ordered[count // 2])) / 2.0
-    return [mean, median, _percentile(ordered, 0.9), _percentile(ordered, 0.99), largest]
+    at = [(count - 1) * share for share in _SHARES]
+    places = (count - 1) // 2, count // 2, *(int(place) + step for place in at for step in (0, 1))
+    low, high, *around = values_at(values, places)
+    return [mean, (low + high) / 2.0, _between(*around[:2], at[0]), _between(*around[2:], at[1]), largest]
 
 
-def _percentile(ordered: NDArray[np.float64], share: float) -> float:
-    """Return what this share of ordered values lies below, between two of them, rounded as NumPy's percentiles are."""
-    at = (len(ordered) - 1) * share
-    low, high = float(ordered[int(at)]), float(ordered[int(at) + 1])
+def _between(low: float, high: float, at: float) -> float:
+    """Return what lies at a place between two values, rounded as NumPy's percentiles are."""
     part, step = at - int(at), high - low
     return low + step * part if part < 0.5 else high - step * (1.0 - part)
 

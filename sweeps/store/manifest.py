@@ -278,7 +278,7 @@ def _replace(path: Path, content: bytes) -> None:
 def root_text(root: Mapping[str, Any], lines: int) -> bytes:
     """Return the root's metadata as its file has it; ``lines`` is the length of the manifest before it is written."""
     attributes = {**root["attributes"], "manifest": lines}
-    return json.dumps({**root, "attributes": attributes}, indent=1).encode()
+    return json.dumps({**root, "attributes": attributes}).encode()
 
 
 def whole_manifest(files: Iterable[tuple[str, bytes]], root: Mapping[str, Any], begin: int = 0) -> tuple[bytes, bytes]:

@@ -481,7 +481,7 @@ def commit(path: Path, attributes: Mapping[str, Any], place: str = "") -> None:
     if (path / FOLDER).is_dir():
         content["attributes"][LABELS] = keep_labels(path, json.loads(content["attributes"].get("metrics", "[]")))
     size = manifest_size(path) if (path / FOLDER).is_dir() else None
-    text = json.dumps(content, indent=1).encode() if size is None else root_text(content, size)
+    text = json.dumps(content).encode() if size is None else root_text(content, size)
     parse_root(text, place or str(path))  # what no reader would take must not become visible
     replace_file(path, "zarr.json", text)
     remember(path)
