@@ -20,7 +20,8 @@ from faultsweep.errors import InputError
 DAY_S = 86400.0
 MOST_FAILURES = 5_000_000  # that a run can hold in memory
 _ENOUGH_TO_TELL = 100_000  # failures after which the mean rate is believed, a tenth of a second's work
-_SURELY_TOO_MANY = 1.1 * MOST_FAILURES  # expected: so many vary by less than a hundredth, where the mean rate can be believed
+_SURELY_TOO_MANY = 1.1 * MOST_FAILURES
+"""Expected: so many vary by less than a hundredth, where the mean rate can be believed."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,6 @@ def refuse_too_many(name: str, count: float) -> None:
     """Raise InputError for more failures than a run can hold in memory."""
     if count > MOST_FAILURES:
         raise InputError(
-            f"failures: {name} makes more than {MOST_FAILURES:,} failures in this run; use fewer failures or shorter down "
-            "times: a run continues until its jobs find nodes that stay up for long enough"
+            f"failures: {name} makes more than {MOST_FAILURES:,} failures in this run; use fewer failures or shorter "
+            "down times: a run continues until its jobs find nodes that stay up for long enough"
         )

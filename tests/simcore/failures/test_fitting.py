@@ -93,7 +93,7 @@ def test_counts_are_exactly_as_asked(records, fit, count, node_map, nodes, lengt
 @pytest.mark.parametrize("count", [-1, 8])
 def test_a_short_log_is_not_repeated_until_memory_is_full(length, count):
     records = records_of([1.0, 1.0, 1.5], [1, 1, 3])
-    with pytest.raises(InputError, match="lasts 0.5 s, so failure_fit = repeat would need it .* 5,000,000 failures"):
+    with pytest.raises(InputError, match=r"lasts 0\.5 s, so failure_fit = repeat would need it .* 5,000,000 failures"):
         fitted(records, 8, Span(0.0, length, length), num_failures=count, failure_fit="repeat")
 
 
