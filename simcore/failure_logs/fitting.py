@@ -243,8 +243,8 @@ def _repeat(records: FailureRecords, span: Span) -> Fitted:
     if times * len(records) > MOST_FAILURES:
         raise InputError(
             f"{records.name}: lasts {records.span_s:.6g} s, so failure_fit = repeat would need it {times:,.0f} times "
-            f"in the {span.length_s:.6g} s of the jobs, and a run has at most {MOST_FAILURES:,} failures (failure_fit = "
-            "scale stretches it)"
+            f"in the {span.length_s:.6g} s of the jobs, and a run has at most {MOST_FAILURES:,} failures "
+            "(failure_fit = scale stretches it)"
         )
     since, row = _laps(records, math.floor(times) + 1)
     since += again_s / len(records) / 2
