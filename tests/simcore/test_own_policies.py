@@ -69,7 +69,7 @@ def often(stream, places):
 def spawned(stream, nodes):
     rng = stream("all").spawn(1)[0]
     while True:
-        yield 3000.0 * rng.random(), int(nodes * rng.random()), 60.0
+        yield 30_000.0 * rng.random(), int(nodes * rng.random()), 60.0
 
 def ends(nodes):
     yield 5.0, 0
