@@ -295,7 +295,8 @@ def _statistics(values: NDArray[np.float64]) -> list[float]:
     at = [(count - 1) * share for share in _SHARES]
     places = (count - 1) // 2, count // 2, *(int(place) + step for place in at for step in (0, 1))
     low, high, *around = values_at(values, places)
-    return [mean, (low + high) / 2.0, _between(*around[:2], at[0]), _between(*around[2:], at[1]), largest]
+    p90, p99 = _between(around[0], around[1], at[0]), _between(around[2], around[3], at[1])
+    return [mean, (low + high) / 2.0, p90, p99, largest]
 
 
 def _between(low: float, high: float, at: float) -> float:
