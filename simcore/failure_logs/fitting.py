@@ -141,23 +141,22 @@ def fit_times(
     bursts stay what they are, and slower variation evens out, as it does where machines are added.
     """
     fit = _known_fit(records, fit)
-    wanted = _wanted(span, num_failures, failures_per_day)
+    wanted = _wanted(records.name, span, num_failures, failures_per_day)
     keeps = fit in _KEEPING
     _check_spans(records, span, keeps, counted=wanted is not None)
     if fit == "scale":
         if wanted is None:
-            wanted = math.floor(len(records) * node_ratio * span.length_s / records.span_s + 0.5)
-        refuse_too_many(records.name, wanted)
+            wanted = _whole(records.name, len(records) * node_ratio * span.length_s / records.span_s)
         time_s, row, period = _scale(records, span, laps=max(1, -(-wanted // len(records))))
     elif fit == "repeat":
         time_s, row, period = _repeat(records, span)
         if wanted is None:
-            wanted = math.floor(len(row) * node_ratio + 0.5)
+            wanted = _whole(records.name, len(row) * node_ratio)
     else:
         time_s, row, period = _kept(records, span, fit, only_inside=wanted is not None)
         if wanted is None:
             wanted = len(row)
-    refuse_too_many(records.name, wanted)
+            refuse_too_many(records.name, wanted)
     if wanted == len(row):
         return Fitted(time_s, row, period)
     if not len(row):
@@ -196,16 +195,23 @@ def _check_spans(records: FailureRecords, span: Span, keeps: bool, counted: bool
         raise InputError(f"{records.name}: all its failures are at one time, so they cannot be scaled to another span")
 
 
-def _wanted(span: Span, num_failures: int, failures_per_day: float) -> int | None:
-    """Return the number of failures asked for in the span of the jobs used."""
+def _wanted(name: str, span: Span, num_failures: int, failures_per_day: float) -> int | None:
+    """Return the number of failures asked for in the span of the jobs used; ``name`` is what the log is called."""
     if num_failures >= 0 and failures_per_day >= 0:
         raise InputError("failures: give num_failures or failures_per_day, not both")
     if num_failures >= 0:
         share = span.length_s / span.full_s if span.full_s > 0 else 1.0
-        return math.floor(num_failures * share + 0.5)
+        return _whole(name, num_failures * share)
     if failures_per_day >= 0:
-        return math.floor(failures_per_day * span.length_s / DAY_S + 0.5)
+        return _whole(name, failures_per_day * span.length_s / DAY_S)
     return None
+
+
+def _whole(name: str, count: float) -> int:
+    """Return a number of failures as a whole one; refuse one that is too large, which may be infinity."""
+    rounded = float(np.floor(count + 0.5))
+    refuse_too_many(name, rounded)
+    return int(rounded)
 
 
 def _kept(records: FailureRecords, span: Span, fit: str, only_inside: bool) -> Fitted:

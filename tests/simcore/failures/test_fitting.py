@@ -97,6 +97,26 @@ def test_a_short_log_is_not_repeated_until_memory_is_full(length, count):
         fitted(records, 8, Span(0.0, length, length), num_failures=count, failure_fit="repeat")
 
 
+@pytest.mark.parametrize(
+    ("gap_s", "length_s", "full_s", "asked"),
+    [
+        (1e-305, 1e6, 1e6, {"failure_fit": "scale"}),
+        (10.0, 1e12, 1e12, {"failures_per_day": 1e300}),
+        (10.0, 1e6, 1e-310, {"num_failures": 8}),
+    ],
+)
+def test_more_failures_than_there_are_numbers_are_refused(gap_s, length_s, full_s, asked):
+    records = records_of([0.0, gap_s], [1, 3])
+    with pytest.raises(InputError, match="more than 5,000,000 failures"):
+        fitted(records, 8, Span(0.0, length_s, full_s), **asked)
+
+
+def test_as_many_failures_as_fit_in_memory_are_not_refused():
+    records = records_of(np.arange(1000.0), np.arange(1000) % 8)
+    asked = {"failures_per_day": 5_000_000.4, "failure_fit": "scale"}
+    assert len(fitted(records, 8, Span(0.0, DAY_S, DAY_S), **asked).until(math.inf)) == 5_000_000
+
+
 @settings(max_examples=60)
 @given(some_records(), st.sampled_from(["scale", "repeat"]), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_fewer_failures_are_a_part_of_more(records, fit, one, other):
