@@ -42,7 +42,7 @@ class Checker:
         self.down: Nodes = np.zeros(0, np.int64)
         self._integrals = np.zeros(3)  # nodes held, down and free, node-seconds
         self._before: tuple[float, NDArray[np.float64]] | None = None
-        self._disturbances = (0, 0, 0.0, 0, 0, 0)
+        self._disturbances = (0, 0, 0.0, 0, 0, 0, 0)
         self._reservations: dict[int, float] = {}
 
     def check(self, state: State) -> None:
@@ -116,13 +116,15 @@ class Checker:
         """Yield jobs with their reserved starts before and now, as long as nothing has broken reservations.
 
         Migrations, pauses and failures break them, a job that restarts on its own nodes, one that runs longer than it
-        is expected to, one that was held and comes before others, and a change of the order of the queue.
+        is expected to, one that was held, or that comes back, before others, and a change of the order of the queue.
         """
         state = self.state
         pauses = float(state.job.overhead_nodes.sum())
         suspended = int(state.num_suspended)
         held = int((state.job.eligible > state.job.submit).sum())
-        disturbances = (int(state.num_failures), int(state.moves), pauses, suspended, int(state.reorders), held)
+        left = int(state.job.restarts.sum() + state.job.preemptions.sum())
+        back = left - int((state.job.status == st.AWAY).sum())
+        disturbances = (int(state.num_failures), int(state.moves), pauses, suspended, int(state.reorders), held, back)
         before, self._reservations = self._reservations, dict(self._reserved())
         if self.overrun or disturbances != self._disturbances:
             before = {}

@@ -299,6 +299,16 @@ def test_a_job_that_overtakes_by_utility_may_delay_the_head():
     assert run.jobs["start_s"].tolist() == [0, 110, 100]
 
 
+@pytest.mark.parametrize("settings", [{"requeue_hold_s": 3.0}, {"recovery": "all-e", "requeue_hold_s": 3.0}])
+def test_a_job_that_comes_back_before_the_head_may_delay_it(settings):
+    """The third job is expected to start at 100 s, until the first comes back at 4 s and runs to 204 s."""
+    rows = [(0, 200, 2), (0, 100, 2), (2, 10, 4)]
+    workload = workload_of([(n + 1, submit, run, None, size) for n, (submit, run, size) in enumerate(rows)])
+    trace = FailureTrace(np.array([1.0]), np.array([0]), np.array([0.0]))
+    run = simulate(workload, failures=trace, machine="flat:4", node_choice="first-fit", debug=True, **settings)
+    assert run.jobs["start_s"].tolist() == [4, 0, 204]
+
+
 def test_a_backfilled_job_that_delays_the_head_is_noticed(monkeypatch):
     """The last job takes the four free nodes for long: at 50 s the head job's 12 nodes are not there any more."""
     if not is_interpreted():
