@@ -230,11 +230,12 @@ def limits(debug: bool) -> Iterator[None]:
     """Lower the engine's limits meanwhile."""
     from faultsweep.simcore.engine import build
     from faultsweep.simcore.engine.clusters import build as cluster_build
+    from faultsweep.simcore.failure_logs import fitting
     from faultsweep.simcore.policies.failures import source
 
     limit = MOST_CHECKED if debug else MOST_WITHOUT_JOB
     wanted = ((build, "MOST_WITHOUT_JOB", limit), (cluster_build, "MOST_WITHOUT_JOB", limit))
-    wanted += ((source, "_MOST", MOST_FAILURES),)
+    wanted += tuple((module, "MOST_FAILURES", MOST_FAILURES) for module in (source, fitting))
     before = [(module, name, getattr(module, name)) for module, name, _ in wanted]
     try:
         for module, name, value in wanted:
