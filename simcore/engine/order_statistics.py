@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FEW = 1_000
-"""So many values are in order before they are counted by class."""
+"""Up to so many values, a sort is faster."""
 _CLASS_BITS = 11
-"""There are up to 2 to the power of this classes: as many as are counted without leaving the nearest cache."""
+"""There are at most 2 ** 11 classes, whose counts fit into the nearest cache."""
 _BITS_OF_ONE = int(np.float64(1.0).view(np.int64))
 
 
