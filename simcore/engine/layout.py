@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin, get_type_hints
@@ -25,12 +26,14 @@ Ints = NDArray[np.int64]
 Bits = NDArray[np.uint64]
 
 Words = tuple[int, ...]
+Arrays = dict[str, NDArray[Any]]
 Shapes = dict[str, int | tuple[int, ...]]
 _Plan = tuple[list[tuple[str, np.dtype[Any], tuple[int, ...], int]], Ints, int]
 """Of each array its name, type, shape and place in the block; all their words; the bytes of the block."""
 WORDS = 4  # by which a kernel finds an array: its address, then up to three sides
 _BYTES = 8  # of an element, whatever its type
 _LINE = 64  # bytes of a line of the processor's cache
+_PAGE = 512  # elements that are copied, or known to be zeros, together
 
 State = TypeVar("State", bound="Declared")
 SCALARS: dict[type, tuple[str, Any]] = {float: ("f", np.float64), int: ("i", np.int64)}
@@ -120,21 +123,21 @@ class Layout:
         """How many fields lie in each table, once all are declared."""
         return {name: self.rows(name) for name in self.tables}
 
-    def zeros(self, shapes: Shapes) -> tuple[dict[str, NDArray[Any]], Ints]:
-        """Return the arrays, which lie in one block, and the words by which kernels find them, int64 (tables, 4).
+    def lay_out(self, shapes: Shapes, make: Callable[..., NDArray[Any]] = np.zeros) -> tuple[Arrays, Ints, Ints]:
+        """Return the arrays, the words by which kernels find them, int64 (tables, 4), and the block that they lie in.
 
-        shapes : the length of the rows of a table, or the shape of an array.
+        shapes : the length of the rows of a table, or the shape of an array. make : ``np.zeros`` or ``np.empty``.
         """
         planned = self._last_plan  # many runs of a sweep have states of the same shapes; other threads may have others
         if planned is None or shapes != planned[0]:
             planned = self._last_plan = dict(shapes), self._plan_of(shapes)
         places, words, size = planned[1]
-        block = np.zeros(size + _LINE, np.uint8)
-        first = -block.ctypes.data % _LINE
-        arrays = {name: np.ndarray(shape, dtype, block, first + at) for name, dtype, shape, at in places}
+        memory = make(size + _LINE, np.uint8)
+        first = -memory.ctypes.data % _LINE
+        arrays = {name: np.ndarray(shape, dtype, memory, first + at) for name, dtype, shape, at in places}
         words = words.copy()
-        words[:, 0] += block.ctypes.data + first
-        return arrays, words
+        words[:, 0] += memory.ctypes.data + first
+        return arrays, words, memory[first : first + size].view(np.int64)
 
     def _plan_of(self, shapes: Shapes) -> _Plan:
         places, words, size = [], [], 0
@@ -178,7 +181,7 @@ class Declared:
             setattr(cls, name, _part(part))
             getattr(cls, name).__set_name__(cls, name)
 
-    def __init__(self, arrays: dict[str, NDArray[Any]], words: Ints | None = None) -> None:
+    def __init__(self, arrays: Arrays, words: Ints | None = None) -> None:
         """Take the arrays of the layout, and the words by which kernels find them, if they are known."""
         self.arrays = arrays
         self._words = words
@@ -186,7 +189,7 @@ class Declared:
     @classmethod
     def zeros(cls, **shapes: int | tuple[int, ...]) -> Self:
         """Return a state of zeros; ``shapes`` has the length of the rows of a table, or the shape of an array."""
-        return cls(*cls.layout.zeros(shapes))
+        return cls(*cls.layout.lay_out(shapes)[:2])
 
     @property
     def words(self) -> Ints:
@@ -205,32 +208,32 @@ class Declared:
 
 
 class Template(Generic[State]):
-    """A state of which there are to be copies, each of which is worked on; rows of zeros are not kept."""
+    """A state of which there are to be copies, each of which is worked on; spans of zeros are not kept."""
 
     def __init__(self, state: State) -> None:
         """Keep what a state has now."""
         self._kind = type(state)
         self._shapes: Shapes = {name: array.shape for name, array in state.arrays.items()}
-        self._parts = [
-            (name, rows, array[rows].copy()) for name, array in state.arrays.items() for rows in _not_zero(array)
-        ]
+        arrays, _, block = self._kind.layout.lay_out(self._shapes)
+        for name, array in state.arrays.items():
+            arrays[name][...] = array
+        self._spans = [(span, block[span].copy() if is_used else 0) for span, is_used in _spans(block)]
 
     def copy(self) -> State:
         """Return a copy."""
-        state = self._kind.zeros(**self._shapes)
-        for name, rows, values in self._parts:
-            state.arrays[name][rows] = values
-        return state
+        arrays, words, block = self._kind.layout.lay_out(self._shapes, np.empty)
+        for span, values in self._spans:
+            block[span] = values
+        return self._kind(arrays, words)
 
 
-def _not_zero(array: NDArray[Any]) -> list[slice]:
-    """Return which rows of an array have a bit that is set: runs of rows, or all of an array with one axis."""
-    bits = array.view(np.int64)  # -0.0 is not zero
-    if bits.ndim == 1:
-        return [slice(None)] if bits.any() else []
-    used = bits.any(axis=tuple(range(1, bits.ndim)))
-    ends = np.flatnonzero(np.diff(used, prepend=False, append=False))
-    return [slice(first, end) for first, end in ends.reshape(-1, 2).tolist()]
+def _spans(block: Ints) -> list[tuple[slice, bool]]:
+    """Return the spans of a block in turn, and of each whether it is more than zeros."""
+    pages = np.arange(0, len(block), _PAGE)
+    used = np.logical_or.reduceat(block != 0, pages)
+    begins = [0, *(np.flatnonzero(np.diff(used)) + 1).tolist()]
+    ends = [*begins[1:], len(pages)]
+    return [(slice(_PAGE * begin, _PAGE * end), bool(used[begin])) for begin, end in zip(begins, ends, strict=True)]
 
 
 def _part(part: type[Declared]) -> cached_property[Declared]:

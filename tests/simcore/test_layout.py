@@ -63,6 +63,23 @@ def test_copies_of_a_state_without_jobs(jobs, masks):
     check(Template(made(jobs, masks)).copy())
 
 
+@pytest.mark.parametrize("jobs", [60, 500, 512, 513, 5000])
+def test_copies_of_a_state_are_right_wherever_its_zeros_are(jobs):
+    """Spans of zeros are not kept, and the memory that a copy gets has other numbers in it."""
+    rng = np.random.default_rng(jobs)
+    for used in (0.0, 1e-4, 1e-3, 0.5):
+        state = made(jobs, jobs)
+        for array in state.arrays.values():
+            array[rng.random(array.shape) < used] = 5
+        template, expected = Template(state), {name: array.copy() for name, array in state.arrays.items()}
+        for _ in range(3):
+            copy = template.copy()
+            for name, array in copy.arrays.items():
+                assert np.array_equal(array, expected[name]), name
+                array[...] = -1
+            del copy, array
+
+
 def test_threads_that_make_states_of_different_shapes_get_what_they_ask_for():
     """What is kept of the last shapes is kept in one step."""
 
