@@ -74,7 +74,7 @@ TASKS_A_SECOND = 200
 MOST_DEATHS = 3
 """Deaths of its worker, the last one alone, at which a configuration is quarantined."""
 _LARGEST_BATCH = 16_384
-_TASKS_OF_ONE = 32
+_TASKS_OF_ONE = 8
 """Into so many a task may be split at the end of a sweep; a smaller one takes the scheduler as long as the worker."""
 _FIRST_BATCH = 16
 _IDLE_DEATHS = 20

@@ -275,9 +275,10 @@ def _replace(path: Path, content: bytes) -> None:
     os.replace(fresh, path)
 
 
-def root_text(root: Mapping[str, Any], lines: int) -> bytes:
-    """Return the root's metadata as its file has it; ``lines`` is the length of the manifest before it is written."""
-    attributes = {**root["attributes"], "manifest": lines}
+def root_text(root: Mapping[str, Any], lines: int | None) -> bytes:
+    """Return the root's metadata as its file has it; ``lines`` is the length of the manifest before it is written, None
+    for a store without one."""
+    attributes = {**root["attributes"]} | ({} if lines is None else {"manifest": lines})
     return json.dumps({**root, "attributes": attributes}).encode()
 
 
@@ -305,6 +306,16 @@ def data_files(path: Path) -> Iterator[str]:
         name = file.relative_to(path).as_posix()
         if name not in (MANIFEST, SECOND, ROOT, f"{COPIES}/{ROOT}") and file.suffix != ".partial" and file.is_file():
             yield name
+
+
+def write_files(path: Path, files: Mapping[str, bytes], metrics: Container[str]) -> None:
+    """Write the files of a new store, those that are kept twice so; ``rewrite`` makes the manifest of them."""
+    for name, content in files.items():
+        twice = is_kept_twice(name, metrics) and name != ROOT
+        for file in (path / name, path / COPIES / name)[: 1 + twice]:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    (path / COPIES).mkdir(parents=True, exist_ok=True)
 
 
 def rewrite(path: Path, root: Mapping[str, Any] | None = None, without: Container[str] = ()) -> None:

@@ -18,7 +18,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,9 +29,9 @@ from faultsweep.sweeps.grid import Cells, Grid
 from faultsweep.sweeps.outputs import Output, from_json, stored_output, udunits
 from faultsweep.sweeps.store.labels import from_array, to_array, without_kinds
 from faultsweep.sweeps.store.manifest import (
-    COPIES,
     FOLDER,
     LABELS,
+    ROOT,
     RecordingStore,
     compact,
     digest_of,
@@ -39,14 +39,16 @@ from faultsweep.sweeps.store.manifest import (
     manifest_size,
     remove,
     replace_file,
+    rewrite,
     root_text,
+    write_files,
 )
 from faultsweep.sweeps.store.opener import JOBS, CheckedStore, open_folder, parse_root, read_root
 from faultsweep.sweeps.store.statuses import FAILURES, PENDING, STATUS_NAMES
 from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
-from zarr.core.buffer import default_buffer_prototype
-from zarr.storage import LocalStore
+from zarr.core.buffer import Buffer, default_buffer_prototype
+from zarr.storage import LocalStore, MemoryStore
 
 FORMAT = 2
 """The version of this layout; a test keeps a store of every released one."""
@@ -148,7 +150,7 @@ class Store:
 
     def _open(self) -> None:
         checked = open_folder(self.path)
-        self.attributes: dict[str, Any] = dict(checked.root["attributes"])
+        self.root = checked.root
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             metrics = self.metrics
@@ -159,6 +161,11 @@ class Store:
         status = self.arrays["status"]
         self.chunks = Chunks(status.shape, status.chunks)
         self.dims: list[str] = list(status.metadata.dimension_names)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of the root."""
+        return dict(self.root["attributes"])
 
     def reopen(self) -> None:
         """Read the store anew, after its files have been written otherwise."""
@@ -274,9 +281,8 @@ class Store:
             self.arrays[name] = array
         if keep_jobs:
             _create_job_index(raw, self.dims, tuple(lengths.values()), self.chunks.lengths)
-        for output in outputs:
-            if output.name not in self.arrays:
-                _create_metric(raw, output, self.dims, tuple(lengths.values()), self.chunks.lengths)
+        new = [output for output in outputs if output.name not in self.arrays]
+        _create_metrics(raw, new, self.dims, tuple(lengths.values()), self.chunks.lengths)
         for name, values, dims, extra in _coordinates(axes, grid):
             if not set(dims) <= set(lengths) or name not in self.arrays:
                 continue
@@ -318,8 +324,9 @@ class Store:
 
     def commit(self, **attributes: Any) -> None:
         """Make the present arrays and these attributes visible, in one step."""
-        commit(self.path, attributes)
-        self._open()
+        before, self.root = self.root, commit(self.path, attributes)
+        if self.root["consolidated_metadata"] != before["consolidated_metadata"]:
+            self._open()
 
     def compact(self) -> None:
         """Shorten the manifest where most of it is of before; all that was written has to be whole."""
@@ -339,21 +346,22 @@ def create(
     keep_jobs: bool = False,
 ) -> Store:
     """Make a store with every cell pending; it appears at ``path`` whole or not at all."""
-    draft = run_folder(path) / "new.zarr"
-    shutil.rmtree(draft, ignore_errors=True)
     dims = [axis.name for axis in grid.axes]
     lengths = chunk_shape(grid.shape, outputs)
+    files: dict[str, Buffer] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        (draft / COPIES).mkdir(parents=True)
-        recording = RecordingStore(LocalStore(draft), [output.name for output in outputs])
-        group = zarr.open_group(recording, mode="a", zarr_format=3)
+        group = zarr.open_group(MemoryStore(files), mode="a", zarr_format=3)
         for name, values, along, extra in _coordinates(grid.axes, grid):
             _create_coordinate(group, name, values, along, extra)
-        for output in outputs:
-            _create_metric(group, output, dims, grid.shape, lengths)
+        _create_metrics(group, outputs, dims, grid.shape, lengths)
         _create_variables(group, dims, grid.shape, lengths, keep_jobs)
-    commit(draft, {"faultsweep_format": FORMAT, **attributes}, str(path))
+    draft = run_folder(path) / "new.zarr"
+    shutil.rmtree(draft, ignore_errors=True)
+    write_files(draft, {name: file.to_bytes() for name, file in files.items()}, [output.name for output in outputs])
+    root = _root(draft, {"faultsweep_format": FORMAT, **attributes})
+    parse_root(root_text(root, 0), str(path))  # what no reader would take must not become visible
+    rewrite(draft, root)
     os.rename(draft, path)
     return Store(path)
 
@@ -405,14 +413,31 @@ def _create_coordinate(
     array[...] = values
 
 
+def _create_metrics(
+    group: Any, outputs: Sequence[Output], dims: Sequence[str], shape: tuple[int, ...], lengths: tuple[int, ...]
+) -> None:
+    """Create the arrays of metrics; what zarr knows of one serves all that differ in name and attributes alone."""
+    first: dict[Any, Any] = {}
+    others = {}
+    for output in outputs:
+        along = tuple((dim.name, dim.labels is None) for dim in output.along)
+        kind = along, output.shape, output.stored, repr(output.fill)
+        if kind in first:
+            others[output.name] = replace(first[kind].metadata, attributes=output.attributes())
+        else:
+            first[kind] = _create_metric(group, output, dims, shape, lengths)
+    for _ in zarr.create_hierarchy(store=group.store, nodes=others):
+        pass  # each is made as it is asked for
+
+
 def _create_metric(
     group: Any, output: Output, dims: Sequence[str], shape: tuple[int, ...], lengths: tuple[int, ...]
-) -> None:
+) -> Any:
     for dim in output.along:
         if dim.labels is not None and dim.name not in group:
             values, kind = to_array(dim.labels)
             _create_coordinate(group, dim.name, values, (dim.name,), {**without_kinds(output.about(dim.name)), **kind})
-    group.create_array(
+    return group.create_array(
         output.name,
         shape=shape + output.shape,
         chunks=lengths + output.shape,
@@ -468,23 +493,28 @@ def _create_job_index(group: Any, dims: Sequence[str], shape: tuple[int, ...], l
         )
 
 
-def commit(path: Path, attributes: Mapping[str, Any], place: str = "") -> None:
+def commit(path: Path, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Write the root's metadata with the metadata of all arrays consolidated in it: one file, replaced in one step.
 
-    ``place`` is how errors name the store, if not by its path.
+    Returns what it says.
     """
-    root = path / "zarr.json"
-    content = json.loads(root.read_text())
-    content["attributes"] = {**content.get("attributes", {}), **attributes}
-    members = {name: json.loads(file.read_text()) for name, file in _members(path).items()}
-    content["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": members}
-    if (path / FOLDER).is_dir():
-        content["attributes"][LABELS] = keep_labels(path, json.loads(content["attributes"].get("metrics", "[]")))
-    size = manifest_size(path) if (path / FOLDER).is_dir() else None
-    text = json.dumps(content).encode() if size is None else root_text(content, size)
-    parse_root(text, place or str(path))  # what no reader would take must not become visible
-    replace_file(path, "zarr.json", text)
+    root = _root(path, attributes)
+    text = root_text(root, manifest_size(path) if (path / FOLDER).is_dir() else None)
+    written = parse_root(text, str(path))  # what no reader would take must not become visible
+    replace_file(path, ROOT, text)
     remember(path)
+    return written
+
+
+def _root(path: Path, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the root's metadata with these attributes, and with the metadata of all arrays consolidated in it."""
+    root: dict[str, Any] = json.loads((path / ROOT).read_bytes())
+    root["attributes"] = {**root.get("attributes", {}), **attributes}
+    members = {name: json.loads(file.read_bytes()) for name, file in _members(path).items()}
+    root["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": members}
+    if (path / FOLDER).is_dir():
+        root["attributes"][LABELS] = keep_labels(path, json.loads(root["attributes"].get("metrics", "[]")))
+    return root
 
 
 def _members(path: Path) -> dict[str, Path]:

@@ -202,7 +202,7 @@ def test_a_store_that_left_its_slurm_behind_is_run_anywhere(store, client, monke
 def test_a_batch_job_that_starts_again_does_not_begin_again(tmp_path, client, monkeypatch, option):
     """What is to be done once per submission is done once, in however many lives of the job."""
     path, calls = tmp_path / "s.zarr", tmp_path / "calls"
-    settings = {"axes": {"a": range(40)}, "fixed": {"calls": str(calls)}, "outputs": ["y"]}
+    settings = {"axes": {"a": range(200)}, "fixed": {"calls": str(calls)}, "outputs": ["y"]}
     job = sweep(**settings, function=functions.grumpy)
 
     def live(**options):
@@ -211,8 +211,8 @@ def test_a_batch_job_that_starts_again_does_not_begin_again(tmp_path, client, mo
         job.run(path, cluster=client, progress=False, **options)
         return len(calls.read_text().split())
 
-    assert live() == 40
-    wanted = 20 if option == "retry_failed" else 40
+    assert live() == 200
+    wanted = 100 if option == "retry_failed" else 200
     monkeypatch.setenv(SUBMISSION_VARIABLE, "the first")
     with monkeypatch.context() as patch:
         stop_after(patch, 1)
@@ -220,7 +220,7 @@ def test_a_batch_job_that_starts_again_does_not_begin_again(tmp_path, client, mo
             live(**{option: True})
     assert 0 < live(**{option: True}) < wanted
     assert live(**{option: True}) == 0
-    assert (xr.open_zarr(path, chunks=None).status == FAILED).sum() == 20
+    assert (xr.open_zarr(path, chunks=None).status == FAILED).sum() == 100
 
     monkeypatch.setenv(SUBMISSION_VARIABLE, "the second")
     Path(f"{calls}.mended").touch()
