@@ -327,6 +327,24 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ROOM,
+        "    if s.latest_use[level * LENGTHS + length] < begin:\n",
+        "    if s.latest_use[level * LENGTHS] < begin:\n",
+        "gains are noted for the shortest jobs alone",
+    ),
+    Mutant(
+        ROOM,
+        "(LENGTHS - 1 if is_longer else length)",
+        "length",
+        "room that goes on behind what comes back is not seen by longer jobs",
+    ),
+    Mutant(
+        ROOM,
+        "        if not np.isnan(s.job.reserved[job]):\n            note_use(s, job)\n",
+        "        if position == s.queue_head:\n            note_use(s, job)\n",
+        "gains are of use to the head of the queue alone",
+    ),
+    Mutant(
+        ROOM,
         "        _note_gain(s, level, begin, s.row_after[stop], low, high)\n",
         "        _note_gain(s, level, begin, s.row_after[begin], low, high)\n",
         "room ends with the first row that gained",

@@ -616,8 +616,7 @@ def _index(machine: Machine, breakpoints: int, jobs: int, reserved: bool) -> dic
     shapes: dict[str, Any] = {"points": breakpoints if counted else 0, "smallest": (1,), "shortest": (1, 1)}
     shapes |= dict.fromkeys(("gains", "gain_times"), GAINS if counted else 0)
     shapes |= {"gain_heads": classes, "gain_classes": classes[:2], "newest_gain": classes[:2]}
-    shapes["first_gain"] = (2, classes[1] * classes[2])
-    shapes |= {"reserved_lengths": classes[1:], "reserved_classes": classes[1:2]}
+    shapes |= {"first_gain": (2, classes[1] * classes[2]), "latest_use": classes[1] * classes[2]}
     if machine.kind == FLAT and not reserved:
         blocks = jobs // st.BLOCK + 1
         shapes |= {"smallest": (blocks,), "shortest": (blocks, st.LEVELS)}

@@ -4,18 +4,19 @@ Its breakpoints are rows of a list in order of time: ``s.row_after`` has the nex
 moves without a search and without moving others. A row stays as long as something uses it, because it begins or ends
 there (``s.row_uses``).
 
-Where nodes come back, a reservation may get earlier. Each gain is noted once for each level of sizes that may use it
-and has a job short enough: the room around it, the sizes that gain by it, and the smallest and shortest job that did
-not fit. Room just before a reservation needs no gain: whether there is some is seen at once. A gain is offered to
-every waiting job once: to those behind the job that gave the nodes in the same pass, to those before it in the next.
-So gains are kept for two passes (``s.generation``), and of the last pass a job is offered those since its turn.
+Where nodes come back, a reservation may get earlier. Each gain is noted once for each level of sizes with a job that
+may use it, because it is short enough and begins late enough (``s.latest_use``): the room around it, the sizes that
+gain by it, and the smallest and shortest job that did not fit. Room just before a reservation needs no gain: whether
+there is some is seen at once. A gain is offered to every waiting job once: to those behind the job that gave the nodes
+in the same pass, to those before it in the next. So gains are kept for two passes (``s.generation``), and of the last
+pass a job is offered those since its turn.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.allocation import expected_end, remaining_estimate, restart_cost
-from faultsweep.simcore.engine.bits import ONE, ZERO, highest_bit, low_bits, lowest_bit
+from faultsweep.simcore.engine.bits import ONE, ZERO, highest_bit, lowest_bit
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.profile import note_reservation, point_at, reserved_end, reserved_start, set_point
 from faultsweep.simcore.engine.state import LENGTHS, LEVELS, State
@@ -48,8 +49,7 @@ def rebuild_counts(s: State) -> bool:
     now = s.now
     s.rebuilt = now
     s.num_profile = s.num_reserved = s.missed = 0
-    s.reserved_lengths[:, :] = 0
-    s.reserved_classes[:] = ZERO
+    s.latest_use[:] = -np.inf
     s.spare_row = s.dropped_now = s.dropped_before = _NONE
     _forget_generation(s)
     _forget_generation(s)
@@ -188,8 +188,14 @@ def give_counts(s: State, first: int, end: int, size: int) -> None:
         row = s.row_after[row]
         s.row_room[row] += size
     left, right = first, last
+    begins = s.profile_time[first]
+    length = _class_of_room(begins, s.profile_time[end])
     for level in range(s.levels[high] - 1, s.levels[low + 1] - 2, -1):
         least = max(1 << s.level_bits * level, low + 1)
+        if s.row_free[first] < least or s.row_room[first] < least:  # the room does not begin before
+            is_longer = s.row_free[last] >= least and s.row_free[end] >= least
+            if s.latest_use[level * LENGTHS + (LENGTHS - 1 if is_longer else length)] < begins:
+                continue
         begin, stop = first, last
         if s.row_free[first] >= least:
             while s.row_room[left] >= least:
@@ -207,13 +213,19 @@ def give_counts(s: State, first: int, end: int, size: int) -> None:
 
 
 @inlined
+def _class_of_room(begin: float, until: float) -> int:
+    """Return the class of the longest jobs for which there is room from one time to another."""
+    return length_class(until - begin + _MARGIN_S)
+
+
+@inlined
 def _note_gain(s: State, level: int, row: int, after: int, low: int, high: int) -> None:
     """Note that more than ``low`` nodes, up to ``high``, are free from a row on and before another one, -1 if for good,
-    for jobs of a level of sizes, if one of them is short enough."""
+    for jobs of a level of sizes, if it may be of use to one of them."""
     begin = s.profile_time[row]
     until = s.profile_time[after] if after >= 0 else np.inf
-    length = length_class(until - begin + _MARGIN_S)
-    if s.reserved_classes[level] & low_bits(length + 1) == ZERO:
+    length = _class_of_room(begin, until)
+    if s.latest_use[level * LENGTHS + length] < begin:
         return
     half = s.gain_from.shape[0] >> 1
     if s.num_gains < half - LEVELS:
@@ -318,11 +330,7 @@ def may_be_earlier(s: State, job: int) -> tuple[bool, bool]:
     times False is certain."""
     room = s.row_room[s.job.reserved_row[job]] >= s.job.size[job]
     kind, latest = s.job.kind[job], s.job.latest_gain[job]
-    new, old = s.generation, 1 - s.generation
-    by_gain = (s.first_gain[new, kind] <= latest) | (
-        (s.first_gain[old, kind] <= latest) & (s.newest_gain[old, kind // LENGTHS] >= s.job.asked[job])
-    )
-    return room, by_gain
+    return room, (s.first_gain[0, kind] <= latest) | (s.first_gain[1, kind] <= latest)
 
 
 @inlined
@@ -443,13 +451,20 @@ def note_start(s: State, job: int, start: tuple[float, float]) -> None:
 
 
 @inlined
-def count_reservation(s: State, job: int, change: int) -> None:
-    """Count a reservation that is made, 1, or used, -1, by the level and the class of its length."""
-    kind = s.job.kind[job]
-    level, length = kind // LENGTHS, kind % LENGTHS
-    s.num_reserved += change
-    s.reserved_lengths[level, length] += change
-    bit = ONE << np.uint64(length)
-    s.reserved_classes[level] |= bit
-    if s.reserved_lengths[level, length] == 0:
-        s.reserved_classes[level] ^= bit
+def note_use(s: State, job: int) -> None:
+    """Note how late a gain may begin to be of use to a job whose reservation has just been made."""
+    at, latest = s.job.kind[job], s.job.latest_gain[job]
+    end = (at // LENGTHS + 1) * LENGTHS
+    while at < end and s.latest_use[at] < latest:
+        s.latest_use[at] = latest
+        at += 1
+
+
+@kernel
+def note_uses_anew(s: State) -> None:
+    """Note the same for all reservations: those that have moved, or are used, have left later times."""
+    s.latest_use[:] = -np.inf
+    for position in range(s.queue_head, s.queue_tail):
+        job = s.queue[position]
+        if not np.isnan(s.job.reserved[job]):
+            note_use(s, job)

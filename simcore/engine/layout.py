@@ -262,6 +262,7 @@ def _array(place: Place) -> property:
 
 
 Trace = Annotated[Floats, Whole(1)]
+FloatVector = Annotated[Floats, Whole(1)]
 IntVector = Annotated[Ints, Whole(1)]
 BitVector = Annotated[Bits, Whole(1)]
 FloatTable = Annotated[Floats, Whole(2)]

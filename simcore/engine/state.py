@@ -16,12 +16,12 @@ from faultsweep.simcore.engine.layout import (
     Bits,
     BitTable,
     BitTables,
-    BitVector,
     Declared,
     FailureRow,
     FloatOfJob,
     Floats,
     FloatTable,
+    FloatVector,
     IntOfJob,
     Ints,
     IntTable,
@@ -364,6 +364,7 @@ class State(Common):
     dropped_now: int  # ... the first of those that have been dropped since gains were last forgotten ...
     dropped_before: int  # ... and of those before them
     num_reserved: int  # waiting jobs that have a reservation (conservative, flat)
+    compressed: int  # passes that have made reservations earlier (conservative, flat)
     missed: int  # whether the start of a reservation is past (conservative, flat)
     generation: int  # 0 or 1: of the gains that are noted now (conservative, flat) ...
     num_gains: int  # ... how many they are ...
@@ -528,9 +529,8 @@ class State(Common):
     gain_heads: IntTables  # (2, LEVELS, LENGTHS): first gain of each generation, level and class of lengths
     newest_gain: IntTable  # (2, LEVELS): the last gain of each generation and level, counted from 0
     gain_classes: BitTable  # (2, LEVELS): bits of the classes of lengths that have gains
-    reserved_lengths: IntTable  # (LEVELS, LENGTHS): jobs with a reservation of each level and class of lengths
-    reserved_classes: BitVector  # (LEVELS,): bits of the classes that have some
     first_gain: FloatTable  # (2, kinds): when the earliest of those of a kind of jobs, and of longer ones, begins, s
+    latest_use: FloatVector  # (kinds,): how late a gain may begin to be of use to one of a kind, or to a shorter one, s
 
     # bit masks of nodes: words of 64 nodes and, with a menu, wires; on a torus a word for each column along z
     free_nodes: MaskRow  # without words where no one asks which nodes of a flat machine a job has

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.counts import (
-    count_reservation,
     earlier_fit,
     earliest_fit,
     end_use,
@@ -19,12 +18,17 @@ from faultsweep.simcore.engine.counts import (
     note_asked,
     note_length,
     note_start,
+    note_use,
+    note_uses_anew,
     row_from,
     take_counts,
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.profile import point_at, reserved_end, reserved_start
 from faultsweep.simcore.engine.state import State
+
+_PASSES = 16
+"""After so many, it is noted anew which gains are of use: more often would take longer than the gains that are not."""
 
 
 @kernel
@@ -35,6 +39,9 @@ def compress_counts(s: State) -> bool:
     """
     if s.gave + s.gave_before == 0:
         return True
+    s.compressed += 1
+    if s.compressed % _PASSES == 0:
+        note_uses_anew(s)
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
         room, gain = may_be_earlier(s, job)
@@ -96,9 +103,10 @@ def reserve_count(s: State, job: int) -> bool:
     s.row_starts[row] += 1
     s.row_uses[until] += 1
     s.job.reserved_row[job], s.job.until_row[job] = row, until
-    count_reservation(s, job, 1)
+    s.num_reserved += 1
     s.job.asked[job] = s.num_old_gains  # it begins as early as these allow
     note_start(s, job, start)
+    note_use(s, job)
     return True
 
 
@@ -107,7 +115,7 @@ def start_reserved_count(s: State, job: int) -> None:
     """Let a job that starts hold what was reserved for it from now on."""
     s.row_starts[s.first_row] -= 1
     s.row_uses[s.first_row] -= 1
-    count_reservation(s, job, -1)
+    s.num_reserved -= 1
 
 
 @kernel
