@@ -387,9 +387,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         ROOM,
-        "if size <= s.refused_size[gain] and (s.refused",
-        "if size >= s.refused_size[gain] or (s.refused",
-        "what is refused to a large job is refused to a small one",
+        "        s.refused_size[gain], s.refused_length[gain] = size, length\n",
+        "        s.refused_size[gain], s.refused_length[gain] = size, 0.0\n",
+        "what is refused to a long job is refused to a short one",
+    ),
+    Mutant(
+        COUNTS,
+        "        date_earlier(s, row, point)\n",
+        "        s.profile_time[row], s.profile_rank[row] = point\n",
+        "a reservation that ends earlier, before no other row, gives nobody a gain",
     ),
     Mutant(
         PROFILE,

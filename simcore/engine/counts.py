@@ -175,11 +175,7 @@ def take_counts(s: State, first: int, end: int, size: int) -> None:
 
 @kernel
 def give_counts(s: State, first: int, end: int, size: int) -> None:
-    """Give nodes back from a row on and before another one, and note for whom that is a gain.
-
-    Who needs no more than was free throughout gains nothing by it.
-    """
-    s.gave = 1
+    """Give nodes back from a row on and before another one, and note for whom that is a gain."""
     low, high, last, row = s.nodes, 0, first, first
     while row != end:
         free = s.row_free[row]
@@ -187,7 +183,25 @@ def give_counts(s: State, first: int, end: int, size: int) -> None:
         low, high, last = min(low, free), max(high, free + size), row
         row = s.row_after[row]
         s.row_room[row] += size
-    left, right = first, last
+    _note_gains(s, first, last, low, high)
+
+
+@inlined
+def date_earlier(s: State, row: int, point: tuple[float, float]) -> None:
+    """Date a row earlier, where a reservation alone ends, and no other row is between; its nodes are a gain."""
+    set_point(s, row, point)
+    _note_gains(s, row, row, s.row_room[row], s.row_free[row])
+
+
+@kernel
+def _note_gains(s: State, first: int, last: int, low: int, high: int) -> None:
+    """Note for whom it is a gain that nodes came back from a row on up to the end of another one.
+
+    Who needs no more than ``low`` nodes, which were free throughout, gains nothing by it, nor who needs more than
+    ``high``, which are free now at most.
+    """
+    s.gave = 1
+    left, right, end = first, last, s.row_after[last]
     begins = s.profile_time[first]
     length = _class_of_room(begins, s.profile_time[end])
     for level in range(s.levels[high] - 1, s.levels[low + 1] - 2, -1):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.counts import (
+    date_earlier,
     earlier_fit,
     earliest_fit,
     end_use,
@@ -74,19 +75,32 @@ def _move_reservation(s: State, job: int, row: int, after: int) -> bool:
         take_counts(s, row, new_end, size)
         s.row_uses[new_end] += 1
         give_counts(s, old, old_end, size)
+        end_use(s, old_end)
     else:
         take_counts(s, row, old, size)
-        new_end = row_from(s, first_row_from(s, old_end, end), end)
+        new_end = _end_earlier(s, old_end, end, size)
         if new_end < 0:
             return False
-        s.row_uses[new_end] += 1
-        if new_end != old_end:
-            give_counts(s, new_end, old_end, size)
     note_start(s, job, start)
     s.job.reserved_row[job], s.job.until_row[job] = row, new_end
     end_use(s, old)
-    end_use(s, old_end)
     return True
+
+
+@inlined
+def _end_earlier(s: State, row: int, point: tuple[float, float], size: int) -> int:
+    """Let a reservation end at a point instead of a row that is not before it; return the row of that, -1 if it does
+    not fit."""
+    after = first_row_from(s, row, point)
+    if after == row and s.row_uses[row] == 1:
+        date_earlier(s, row, point)
+        return row
+    end = row_from(s, after, point)
+    if end >= 0 and end != row:
+        s.row_uses[end] += 1
+        give_counts(s, end, row, size)
+        end_use(s, row)
+    return end
 
 
 @kernel
