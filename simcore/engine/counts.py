@@ -195,19 +195,19 @@ def date_earlier(s: State, row: int, point: tuple[float, float]) -> None:
 
 @kernel
 def _note_gains(s: State, first: int, last: int, low: int, high: int) -> None:
-    """Note for whom it is a gain that nodes came back from a row on up to the end of another one.
+    """Note for whom it is a gain that nodes came back from a row on to the one after another, or for good.
 
     Who needs no more than ``low`` nodes, which were free throughout, gains nothing by it, nor who needs more than
     ``high``, which are free now at most.
     """
     s.gave = 1
     left, right, end = first, last, s.row_after[last]
-    begins = s.profile_time[first]
-    length = _class_of_room(begins, s.profile_time[end])
+    begins, until = s.profile_time[first], s.profile_time[end] if end >= 0 else np.inf
+    length = _class_of_room(begins, until)
     for level in range(s.levels[high] - 1, s.levels[low + 1] - 2, -1):
         least = max(1 << s.level_bits * level, low + 1)
         if s.row_free[first] < least or s.row_room[first] < least:  # the room does not begin before
-            is_longer = s.row_free[last] >= least and s.row_free[end] >= least
+            is_longer = end >= 0 and s.row_free[last] >= least and s.row_free[end] >= least
             if s.latest_use[level * LENGTHS + (LENGTHS - 1 if is_longer else length)] < begins:
                 continue
         begin, stop = first, last
