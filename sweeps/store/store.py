@@ -358,6 +358,7 @@ def create(
         _create_variables(group, dims, grid.shape, lengths, keep_jobs)
     draft = run_folder(path) / "new.zarr"
     shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)  # what could not be removed must not become part of the store
     write_files(draft, {name: file.to_bytes() for name, file in files.items()}, [output.name for output in outputs])
     root = _root(draft, {"faultsweep_format": FORMAT, **attributes})
     parse_root(root_text(root, 0), str(path))  # what no reader would take must not become visible
