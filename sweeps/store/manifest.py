@@ -313,9 +313,14 @@ def write_files(path: Path, files: Mapping[str, bytes], metrics: Container[str])
     for name, content in files.items():
         twice = is_kept_twice(name, metrics) and name != ROOT
         for file in (path / name, path / COPIES / name)[: 1 + twice]:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
+            _write(file, content)
     (path / COPIES).mkdir(parents=True, exist_ok=True)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that nobody reads yet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
 
 
 def rewrite(path: Path, root: Mapping[str, Any] | None = None, without: Container[str] = ()) -> None:

@@ -76,7 +76,7 @@ class Disk:
 
 def attach(patch: pytest.MonkeyPatch, disk: Disk) -> None:
     """Let a store of this process stand on the disk."""
-    put, replace = zarr_files._put, manifest_module._replace
+    put, replace, write = zarr_files._put, manifest_module._replace, manifest_module._write
 
     def failing_put(path: Path, value: Any, exclusive: bool = False) -> int:
         if disk.fails(path):
@@ -92,6 +92,12 @@ def attach(patch: pytest.MonkeyPatch, disk: Disk) -> None:
             raise disk.error(path)
         replace(path, content)
 
+    def failing_first_write(path: Path, content: bytes) -> None:
+        if disk.fails(path):
+            write(path, content[: len(content) // 2])
+            raise disk.error(path)
+        write(path, content)
+
     def failing_write(file: int, data: bytes) -> int:
         if disk.fails(os.readlink(f"/proc/self/fd/{file}")):
             if disk.number == errno.ENOSPC:
@@ -102,6 +108,7 @@ def attach(patch: pytest.MonkeyPatch, disk: Disk) -> None:
     calls = {name: getattr(os, name) for name in dir(os)} | {"write": failing_write, "fsync": lambda file: None}
     patch.setattr(zarr_files, "_put", failing_put)
     patch.setattr(manifest_module, "_replace", failing_replace)
+    patch.setattr(manifest_module, "_write", failing_first_write)
     patch.setattr(manifest_module, "os", SimpleNamespace(**calls))
 
 
