@@ -9,6 +9,7 @@ The browser also tells which parts of the page are on the screen: others are nei
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -110,8 +111,12 @@ class Links:
         self._told(self.cells)
 
     def choose(self, cells: NDArray[np.int64]) -> None:
-        """Select configurations from here."""
-        self.hub.data = {"cell": np.asarray(cells, float)}
+        """Select configurations from here, with the lock of the page: what calls this may not have it."""
+        change = partial(setattr, self.hub, "data", {"cell": np.asarray(cells, float)})
+        if self.hub.document is None:
+            change()
+        else:
+            self.hub.document.add_next_tick_callback(change)
 
     def add(self, part: str, sources: Iterable[Any]) -> None:
         """Link the sources of a part of the page; they have a column ``cell``."""

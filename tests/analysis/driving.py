@@ -69,6 +69,20 @@ def drive(page: Any, pause_ms: int = 150) -> dict[str, int]:
     return done
 
 
+def _box(canvas: Any) -> dict[str, float]:
+    """Return where a picture is once it is in view; it may be drawn anew just then, so that it is another one."""
+    from playwright.sync_api import Error
+
+    for _ in range(5):
+        try:
+            canvas.scroll_into_view_if_needed()
+        except Error:
+            continue
+        if box := canvas.bounding_box():
+            return dict(box)
+    raise AssertionError("a picture is drawn anew all the time")
+
+
 def _touch(page: Any, pause_ms: int) -> int:
     """Tap each picture in the middle, and draw a box over it."""
     count = 0
@@ -76,8 +90,7 @@ def _touch(page: Any, pause_ms: int) -> int:
         canvas = page.locator(f".{view} canvas").first
         if not canvas.count() or not canvas.is_visible():
             continue
-        canvas.scroll_into_view_if_needed()
-        box = canvas.bounding_box()
+        box = _box(canvas)
         across, down = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         page.mouse.click(across, down)
         page.wait_for_timeout(pause_ms)

@@ -15,6 +15,7 @@ import pandas as pd
 import panel as pn
 import pytest
 import xarray as xr
+from bokeh.document import Document
 from faultsweep.analysis.dashboard import choices as ch
 from faultsweep.analysis.dashboard.app import Dashboard
 from faultsweep.analysis.dashboard.cells import (
@@ -30,6 +31,7 @@ from faultsweep.analysis.dashboard.cells import (
 from faultsweep.analysis.dashboard.difference import Difference
 from faultsweep.analysis.dashboard.follow import FollowedStore, describe_run, describe_share
 from faultsweep.analysis.dashboard.jobs import Gantt, lanes
+from faultsweep.analysis.dashboard.links import Links
 from faultsweep.analysis.dashboard.metrics import grouped, varying
 from faultsweep.analysis.dashboard.overview import (
     make_overview,
@@ -749,6 +751,19 @@ def test_one_replicate_tells_nothing_apart(tmp_path):
     found = make_overview(open_results(write_results(tmp_path / "a.zarr", data)))
     assert found.sentence.endswith("167 % worse: one replicate cannot tell them apart.")
     assert found.rests_on == "Means over load and one replicate."
+
+
+def test_a_choice_waits_for_the_lock_of_its_page():
+    """A row that is clicked while the server is busy is told without it; Bokeh refuses changes then."""
+    told: list[list[int]] = []
+    links = Links(lambda cells: told.append(cells.tolist()), lambda parts: None)
+    page = Document()
+    page.add_root(links.hub)
+    links.choose(np.array([3, 1]))
+    assert told == []
+    (due,) = page.session_callbacks
+    due.callback()
+    assert told == [[1, 3]]
 
 
 def test_without_a_result_there_are_no_axes_but_a_sentence(tmp_path):

@@ -5,6 +5,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -293,14 +294,12 @@ def test_a_process_that_is_killed_leaves_no_socket(tmp_path):
     script = tmp_path / "script.py"
     steps = "cluster = connect('local', 1); cluster.__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
     script.write_text(OTHERS.format(steps=steps))
-    command = [sys.executable, script]
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    subprocess.run(command, env=os.environ | {"TMPDIR": str(temporary)}, check=False)
-    end = time.monotonic() + 120
-    while list(temporary.glob("pymp-*")) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not list(temporary.glob("pymp-*"))
+    with tempfile.TemporaryDirectory(prefix="s") as folder:  # the name of a socket is short: 108 bytes at most
+        subprocess.run([sys.executable, script], env=os.environ | {"TMPDIR": folder}, check=False)
+        end = time.monotonic() + 120
+        while list(Path(folder).glob("pymp-*")) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not list(Path(folder).glob("pymp-*"))
 
 
 GARBAGE = """
