@@ -749,8 +749,8 @@ class _Run:
         kind = type(error) if error is not None else SweepStoppedError
         if not hasattr(self, "collector"):
             raise kind(why) from None
-        # on a full disk the store cannot take more, but the journals stay and the next run reads them; Ctrl-C asks for
-        # what is under way
+        # a full disk takes no more, but the journals stay and the next run reads them; Ctrl-C waits for what is saved:
+        # the run stops in any case
         with contextlib.suppress(OSError, KeyboardInterrupt), interrupts_wait():
             self._replay()
             self._list_run(saved=True)

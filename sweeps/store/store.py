@@ -50,6 +50,8 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import Buffer, default_buffer_prototype
 from zarr.storage import LocalStore, MemoryStore
 
+from faultsweep.errors import InputError
+
 FORMAT = 2
 """The version of this layout; a test keeps a store of every released one."""
 
@@ -358,7 +360,12 @@ def create(
         _create_variables(group, dims, grid.shape, lengths, keep_jobs)
     draft = run_folder(path) / "new.zarr"
     shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)  # what could not be removed must not become part of the store
+    try:
+        draft.mkdir(parents=True)
+    except FileExistsError:  # what could not be removed must not become part of the store
+        raise InputError(
+            f"{draft}: a leftover of an earlier run that cannot be removed; remove it, then run again"
+        ) from None
     write_files(draft, {name: file.to_bytes() for name, file in files.items()}, [output.name for output in outputs])
     root = _root(draft, {"faultsweep_format": FORMAT, **attributes})
     parse_root(root_text(root, 0), str(path))  # what no reader would take must not become visible

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -21,7 +22,9 @@ import xarray as xr
 import zarr
 from faultsweep.cluster.submit import Job
 from faultsweep.sweeps.runner.runner import Runner
+from faultsweep.sweeps.runner.watch import SweepStoppedError
 from faultsweep.sweeps.store import lock as lock_module
+from faultsweep.sweeps.store.collector import Collector
 from faultsweep.sweeps.store.journal import JournalWriter, read_journal
 from faultsweep.sweeps.store.lock import Lock, owner_of
 from faultsweep.sweeps.store.manifest import manifest_size, replace_file, root_text
@@ -228,6 +231,42 @@ def test_a_batch_job_that_starts_again_does_not_begin_again(tmp_path, client, mo
     results = xr.open_zarr(path, chunks=None)
     assert (results.status == DONE).all()
     assert set(results.error.values.ravel().tolist()) == {""}, "an error is left at a cell that is done"
+
+
+def test_ctrl_c_while_a_stopped_sweep_saves_leaves_the_sentence(tmp_path, client, monkeypatch):
+    stopped, flush = [], Collector.flush
+
+    def stop(self):
+        stopped.append(True)
+        raise SweepStoppedError("the scheduler has ended")
+
+    def press(self):
+        if stopped:
+            signal.raise_signal(signal.SIGINT)
+        flush(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Runner, "_receive", stop)
+        patch.setattr(Collector, "flush", press)
+        try:
+            with pytest.raises(SweepStoppedError, match=r"the scheduler has ended; .* run again to resume"):
+                sweep(axes={"a": range(20), "b": [0.5]}).run(tmp_path / "s.zarr", cluster=client, progress=False)
+        except KeyboardInterrupt:
+            pytest.fail("Ctrl-C ends the saving")
+    results = sweep(axes={"a": range(20), "b": [0.5]}).run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert (results.status == DONE).all()
+
+
+def test_a_leftover_draft_that_stays_is_refused(tmp_path, client):
+    """It would become part of the store; a link is what rmtree leaves, whoever runs the test."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (tmp_path / "s.zarr.run").mkdir()
+    (tmp_path / "s.zarr.run" / "new.zarr").symlink_to(other)
+    with pytest.raises(InputError, match=r"new\.zarr: a leftover .* remove it, then run again"):
+        sweep().run(tmp_path / "s.zarr", cluster=client, progress=False)
+    assert not list(other.iterdir())
+    assert not (tmp_path / "s.zarr").exists()
 
 
 def test_a_recomputation_does_not_keep_old_per_job_results(tmp_path, client):
