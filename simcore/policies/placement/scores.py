@@ -134,8 +134,9 @@ def _compile(caller: Callable[..., float]) -> Any:
 def _caller(function: Callable[..., Any], wanted: list[str]) -> Callable[..., float]:
     """Return a function of all INPUTS that passes on those that are wanted."""
     namespace: dict[str, Any] = {"function": function}
-    # Numba compiles no function of *arguments; all names in this text have been checked to be among INPUTS.
-    exec(f"def caller({', '.join(INPUTS)}, _data): return float(function({', '.join(wanted)}))", namespace)  # noqa: S102
+    # Numba compiles no function of *arguments
+    text = f"def caller({', '.join(INPUTS)}, _data): return float(function({', '.join(wanted)}))"
+    exec(text, namespace)  # noqa: S102 - all names in the text have been checked to be among INPUTS
     caller: Callable[..., float] = namespace["caller"]
     return caller
 

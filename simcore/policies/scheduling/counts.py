@@ -29,7 +29,7 @@ from faultsweep.simcore.engine.profile import point_at, reserved_end, reserved_s
 from faultsweep.simcore.engine.state import State
 
 _PASSES = 16
-"""After so many, it is noted anew which gains are of use: more often would take longer than the gains that are not."""
+"""Passes after which ``latest_use`` is computed anew: more often would cost more than the needless gains it avoids."""
 
 
 @kernel
