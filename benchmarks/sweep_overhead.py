@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -36,8 +36,8 @@ import numpy as np
 import psutil
 import xarray as xr
 from faultsweep.cluster.connect import connect
-from faultsweep.simcore.simulate import simulate
-from faultsweep.sweeps.logs import load_workload
+from faultsweep.simcore import simulate as simulating
+from faultsweep.simcore.engine.loop import advance
 from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.runner.prepare import attributes, prepare
 from faultsweep.sweeps.store.journal import JournalWriter
@@ -260,36 +260,51 @@ def efficiency(small: bool) -> Figures:
 def simulations(small: bool) -> Figures:
     """Measure 1,000 simulations of 10,000 jobs (FCFS and EASY, Weibull failures) on two workers that are running.
 
-    The loop is that of every fifth, on the same workers, which are both busy.
+    The workers add up what the loop takes in these very simulations.
     """
     number = 20 if small else 500
     fixed = {"log": "sdsc-model", "num_jobs": 500 if small else 10_000, "machine": "flat:128", "failures": "weibull"}
     schedulers = ["fcfs", "backfill"]
     process = psutil.Process()
     with folder() as path, connect("local", WORKERS) as client:
-        taken = []
+        taken, loops = [], []
+        client.run(_time_loop)
         for name, count in (("warm", 4), ("measured", number)):
             scales_s = np.linspace(18_000.0, 36_000.0, count).tolist()
             sweep = Sweep(fixed=fixed, axes={"scheduler": schedulers, "weibull_scale_s": scales_s})
             before = _processor_s(process)
             sweep.run(path / name, cluster=client, progress=False)
             taken.append(_processor_s(process) - before)
-        cases = [{**fixed, "scheduler": name, "weibull_scale_s": s} for s in scales_s[::5] for name in schedulers]
-        loop = np.mean(client.gather(client.map(loop_s, [cases[at::WORKERS] for at in range(WORKERS)])))
-    each = taken[1] / (2 * number)
+            loops.append(sum(client.run(_loop_s).values()))
+    each, loop = taken[1] / (2 * number), (loops[1] - loops[0]) / (2 * number)
     return {
         "simulations": 2 * number,
         "ms of processor time a simulation": 1e3 * each,
-        "of it the compiled loop, ms": 1e3 * float(loop),
-        "share of the compiled loop": float(loop) / each,
+        "of it the compiled loop, ms": 1e3 * loop,
+        "share of the compiled loop": loop / each,
     }
 
 
-def loop_s(configs: Sequence[Mapping[str, Any]]) -> float:
-    """Return the mean processor time of the compiled loop of simulations of one log, s."""
-    log = load_workload(configs[0]["log"], num_jobs=configs[0]["num_jobs"])
-    runs = [{name: value for name, value in config.items() if name not in ("log", "num_jobs")} for config in configs]
-    return float(np.mean([simulate(log, **run).processor_s for run in runs]))
+class _TimedLoop:
+    """The compiled loop, with the processor time that it has taken in this process."""
+
+    def __init__(self) -> None:
+        self.taken_s = 0.0
+
+    def __call__(self, state: Any, budget: int) -> int:
+        began = time.thread_time_ns()
+        code = advance(state, budget)
+        self.taken_s += 1e-9 * (time.thread_time_ns() - began)
+        return code
+
+
+def _time_loop() -> None:
+    simulating.advance = _TimedLoop()
+
+
+def _loop_s() -> float:
+    loop: Any = simulating.advance
+    return float(loop.taken_s)
 
 
 def _processor_s(process: psutil.Process) -> float:

@@ -17,6 +17,7 @@ class Mutant(NamedTuple):
 ENGINE = "simcore/engine/loop.py"
 ALLOCATION = "simcore/engine/allocation.py"
 EVENTS = "simcore/engine/events.py"
+TIMERS = "simcore/engine/timers.py"
 DEPENDENCIES = "simcore/engine/dependencies.py"
 PLACEMENT = "simcore/policies/placement/rules.py"
 BITS = "simcore/engine/bits.py"
@@ -66,6 +67,38 @@ MTBF = "simcore/policies/failures/mtbf.py"
 FITTING = "simcore/failure_logs/fitting.py"
 
 MUTANTS: tuple[Mutant, ...] = (
+    # timers
+    Mutant(
+        TIMERS, "if s.num_later > 0 and _comes_before(s, 0, time, key):", "if s.num_later > 0:", "none joins the list"
+    ),
+    Mutant(
+        TIMERS, "_comes_before(s, 0, time, key):", "s.timer_time[0] < time:", "keys do not count at the end of the list"
+    ),
+    Mutant(TIMERS, "    if last == 0:\n", "    if last < 0:\n", "the list is not filled from the heap"),
+    Mutant(
+        TIMERS,
+        "            if s.num_soon == 0:\n",
+        "            if s.num_soon < 0:\n",
+        "nor after the last one is cancelled",
+    ),
+    Mutant(TIMERS, "_move(s, at, at - half)", "_move(s, at - half, at)", "the sooner half of the list is lost"),
+    Mutant(TIMERS, "_move(s, SOON, count - 1 - taken)", "_move(s, SOON, taken)", "timers of the heap come in reverse"),
+    Mutant(TIMERS, "        _fill(s, 0, s.num_later)\n", "", "the first timer of the heap comes again"),
+    Mutant(TIMERS, "            _fill(s, at, s.num_later)\n", "", "a cancelled timer of the heap comes"),
+    Mutant(
+        TIMERS,
+        "    _sift_up(s, at, time, key)\n\n\n@inlined\ndef _sift_up",
+        "    s.timer_time[SOON + at], s.timer_key[SOON + at] = time, key\n\n\n@inlined\ndef _sift_up",
+        "later timers are in no order",
+    ),
+    Mutant(TIMERS, "if child + 1 < last and", "if child + 1 < last and not", "the later child moves up"),
+    Mutant(ENGINE, "    others = s.recovery + ", "    others = ", "recovery options are forgotten"),
+    Mutant(ENGINE, "s.limited + s.asks", "s.asks", "limits are forgotten"),
+    Mutant(ENGINE, " + s.in_tiers + s.migrates", " + s.migrates", "tiers are forgotten"),
+    Mutant(ENGINE, " + s.migrates + s.watches", " + s.watches", "migration is forgotten"),
+    Mutant(ENGINE, " + s.refuses + s.follows", " + s.refuses", "dependencies are forgotten"),
+    Mutant(ENGINE, "by_default = s.queue_order == DEFAULT and ", "by_default = ", "orders of the queue are forgotten"),
+    Mutant(ENGINE, "s.kind != SITE and s.partitions == 0 and", "s.kind != SITE and", "menus are forgotten"),
     # limits of running jobs
     Mutant(LIMITS, "s.group_jobs[group] >= s.most_jobs[group]", "s.group_jobs[group] > s.most_jobs[group]", "one more"),
     Mutant(LIMITS, "+ s.job.requested[job] > s.most_nodes", "> s.most_nodes", "the job's own nodes are not counted"),

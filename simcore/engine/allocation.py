@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
-from faultsweep.simcore.engine.events import (
-    add_release,
-    cancel_timer,
-    drop_release,
-    push_timer,
-    trace_row,
-    whole_second,
-)
+from faultsweep.simcore.engine.events import add_release, drop_release, trace_row, whole_second
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import count_running, note_start
 from faultsweep.simcore.engine.pieces import count_pieces, give_back_pieces, holds_piece, next_job_on, windows_met
@@ -31,6 +24,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
+from faultsweep.simcore.engine.timers import cancel_timer, push_timer
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.checkpointing.saving import begin_attempt, end_saving
 from faultsweep.simcore.policies.placement.rules import box_holds, take, unpack_box, vacate

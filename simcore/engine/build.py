@@ -15,6 +15,7 @@ from faultsweep.simcore.engine.cores import WORD
 from faultsweep.simcore.engine.fairness import owners_of
 from faultsweep.simcore.engine.layout import Template
 from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.timers import set_timers
 from faultsweep.simcore.engine.watch import MOST_WITHOUT_JOB, most_in_vain
 from faultsweep.simcore.finders.boxes import shape_table
 from faultsweep.simcore.finders.papers.searches import finder_address, make_block
@@ -315,7 +316,7 @@ def _set_dependencies(s: State, dependencies: Dependencies | None) -> None:
 def _agenda(machine: Machine, jobs: int) -> int:
     """Return how many timers there can be: two of each running job, one of each other job and each node that is down;
     on a site jobs share nodes, and have two more where others may take their place and one where they have."""
-    count = jobs + machine.capacity + 2
+    count = st.SOON + jobs + machine.capacity + 2
     if machine.site is None:
         return count
     return count + 3 * min(jobs, machine.capacity) + st.PASS_KINDS + 2 * len(machine.site.windows)
@@ -415,9 +416,7 @@ def _set_windows(s: State, site: NodeTable) -> None:
         if site.windows[place][0] > 0.0 and (s.asks_for == bit).any():
             timers.append((site.windows[place][0], key + len(kept)))
         s.node_windows[:] |= (site.reserved >> place & 1) << bit
-    s.num_timers = len(timers)
-    for at, (time, key) in enumerate(sorted(timers)):
-        s.timer_time[at], s.timer_key[at] = time, key
+    set_timers(s, timers)
     if kept or s.suspends:
         s.job.plain[:] = 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import pairwise
 
 import numpy as np
 from faultsweep.simcore.engine import state as st
@@ -433,15 +434,27 @@ def _check_limits(checker: Checker) -> str:
     return ""
 
 
+def _timers_in_order(state: st.State) -> bool:
+    """Tell whether the list of timers is in order, with the heap behind it, and the heap is one."""
+    soon, count = int(state.num_soon), int(state.num_later)
+    pairs = list(zip(state.timer_time.tolist(), state.timer_key.tolist(), strict=True))
+    listed, heap = pairs[:soon], pairs[st.SOON : st.SOON + count]
+    parents = [listed[0] if at == 0 else heap[(at - 1) // 2] for at in range(count)] if soon else []
+    in_heap = len(parents) == count and all(parent <= timer for parent, timer in zip(parents, heap, strict=True))
+    return in_heap and all(later >= sooner for later, sooner in pairwise(listed))
+
+
 def _check_agenda(checker: Checker) -> str:
-    """Every running job has one timer at its end, and the expected releases are in order of time (under slurm, of
-    seconds)."""
+    """Every running job has one timer at its end, timers are in order, and so are the expected releases by time (under
+    slurm, by its seconds)."""
     state = checker.state
-    timers = int(state.num_timers)
-    kinds = state.timer_key[:timers] // st.TIMER_STRIDE
+    timers = [*range(state.num_soon), *range(st.SOON, st.SOON + state.num_later)]
+    kinds = state.timer_key[timers] // st.TIMER_STRIDE
     ends = np.sort(state.job.end[state.job.status == st.RUNNING])
-    if not np.array_equal(np.sort(state.timer_time[:timers][kinds == st.COMPLETION_TIMER]), ends):
+    if not np.array_equal(np.sort(state.timer_time[timers][kinds == st.COMPLETION_TIMER]), ends):
         return "the timers of completion are not at the ends of the running jobs"
+    if not _timers_in_order(state):
+        return "the timers are not in order of time"
     count = int(state.num_releases)
     times, items = state.release_time[:count], state.release_item[:count].astype(np.int64)
     if (np.diff(np.floor(times - state.clock_origin) if state.reserves == st.IN_PLANS else times) < 0).any():

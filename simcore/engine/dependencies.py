@@ -6,13 +6,7 @@ over. It then takes the place of its submission in the queue; its wait, its resp
 
 from __future__ import annotations
 
-from faultsweep.simcore.engine.events import (
-    comes_before,
-    enqueue_behind,
-    enqueue_by_arrival,
-    push_timer,
-    trace_event,
-)
+from faultsweep.simcore.engine.events import comes_before, enqueue_behind, enqueue_by_arrival, trace_event
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
     ARRIVE_EVENT,
@@ -22,6 +16,7 @@ from faultsweep.simcore.engine.state import (
     WAITING,
     State,
 )
+from faultsweep.simcore.engine.timers import push_timer
 
 
 @kernel

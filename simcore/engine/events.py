@@ -1,4 +1,4 @@
-"""Timers, expected releases, the waiting queue and the event trace: the bookkeeping that all machines share."""
+"""Expected releases, the waiting queue and the event trace: the bookkeeping that all machines share."""
 
 from __future__ import annotations
 
@@ -34,77 +34,6 @@ def whole_second(s: State, time: float) -> float:
 
 
 @inlined
-def push_timer(s: State, time: float, key: int) -> None:
-    """Add a timer to the heap."""
-    at = s.num_timers
-    if at >= s.timer_time.shape[0]:
-        s.no_room = BROKEN
-        return
-    s.num_timers = at + 1
-    _sift_up(s, at, time, key)
-
-
-@inlined
-def _sift_up(s: State, at: int, time: float, key: float) -> None:
-    """Put a timer into the heap's hole ``at``, moving later ancestors down."""
-    while at > 0:
-        parent = (at - 1) >> 1
-        other = s.timer_time[parent]
-        if other < time or (other == time and s.timer_key[parent] < key):
-            break
-        s.timer_time[at] = other
-        s.timer_key[at] = s.timer_key[parent]
-        at = parent
-    s.timer_time[at] = time
-    s.timer_key[at] = key
-
-
-@inlined
-def pop_timer(s: State) -> int:
-    """Remove the first timer of the heap and return its key."""
-    key = int(s.timer_key[0])
-    s.num_timers -= 1
-    _remove_timer(s, 0, s.num_timers)
-    return key
-
-
-@inlined
-def _remove_timer(s: State, at: int, last: int) -> None:
-    """Fill the hole at a position of the heap with its last timer."""
-    if at == last:
-        return
-    time, key = s.timer_time[last], s.timer_key[last]
-    while True:
-        child = 2 * at + 1
-        if child >= last:
-            break
-        if child + 1 < last and _earlier(s, child + 1, s.timer_time[child], s.timer_key[child]):
-            child += 1
-        if not _earlier(s, child, time, key):
-            break
-        s.timer_time[at] = s.timer_time[child]
-        s.timer_key[at] = s.timer_key[child]
-        at = child
-    _sift_up(s, at, time, key)
-
-
-@inlined
-def _earlier(s: State, at: int, time: float, key: float) -> bool:
-    """Tell whether the timer at a position comes before another one."""
-    return s.timer_time[at] < time or (s.timer_time[at] == time and s.timer_key[at] < key)
-
-
-@kernel
-def cancel_timer(s: State, key: int) -> None:
-    """Remove the timer with this key, if there is one."""
-    for at in range(s.num_timers):
-        if s.timer_key[at] == key:
-            s.num_timers -= 1
-            _remove_timer(s, at, s.num_timers)
-            return
-
-
-@inlined
 def add_release(s: State, time: float, item: int) -> None:
     """Note that nodes are expected to become free: a job (>= 0) or a down node (-1 - node)."""
     at = s.num_releases
@@ -122,12 +51,15 @@ def add_release(s: State, time: float, item: int) -> None:
 
 @inlined
 def drop_release(s: State, item: int) -> None:
-    """Forget the expected release of a job or a down node."""
+    """Forget the expected release of a job or a down node, if there is one.
+
+    It is sought from the end on, since those behind it have to be moved in any case.
+    """
     count = s.num_releases
-    at = 0
-    while at < count and s.release_item[at] != item:
-        at += 1
-    if at == count:
+    at = count - 1
+    while at >= 0 and s.release_item[at] != item:
+        at -= 1
+    if at < 0:
         return
     for later in range(at, count - 1):
         s.release_time[later] = s.release_time[later + 1]

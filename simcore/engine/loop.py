@@ -11,16 +11,7 @@ from faultsweep.simcore.engine.admitted import put_aside_back, start_admitted
 from faultsweep.simcore.engine.allocation import end_attempt, free_nodes_of, job_on, stop_leaving
 from faultsweep.simcore.engine.bits import ONE
 from faultsweep.simcore.engine.dependencies import become_eligible, free_followers, is_held
-from faultsweep.simcore.engine.events import (
-    add_release,
-    cancel_timer,
-    drop_release,
-    enqueue_last,
-    pop_timer,
-    push_timer,
-    trace_event,
-    trace_node_event,
-)
+from faultsweep.simcore.engine.events import add_release, drop_release, enqueue_last, trace_event, trace_node_event
 from faultsweep.simcore.engine.jit import event_loop, inlined, kernel
 from faultsweep.simcore.engine.limits import count_running, leave_out, put_back
 from faultsweep.simcore.engine.pieces import close_node, open_node
@@ -49,6 +40,7 @@ from faultsweep.simcore.engine.state import (
     NEED_TRACE,
     NO_PROGRESS,
     NO_SPACE,
+    NOBODY,
     OTHER_TIMER,
     OWN_PASS,
     REPAIR_EVENT,
@@ -64,6 +56,7 @@ from faultsweep.simcore.engine.state import (
     state_at,
 )
 from faultsweep.simcore.engine.submits import count_submitted, is_refused
+from faultsweep.simcore.engine.timers import cancel_timer, first_key, first_time, has_timer, pop_timer, push_timer
 from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WORK_UNTIL_LOOK, clock_ns, most_events, stop_before
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
@@ -102,6 +95,7 @@ def _advance(table: Any, budget: int) -> int:
     most = most_events(jobs, s.nodes)
     until, work = clock_ns() + RETURN_AFTER_NS, 0
     checked_from = min(s.drawn_until, s.horizon, s.latest)
+    plain = _is_plain(s)
     for _ in range(budget):
         if s.finished == jobs:
             return ALL_DONE
@@ -112,19 +106,19 @@ def _advance(table: Any, budget: int) -> int:
                 _integrate(s, s.horizon)
             if stopped != CONTINUE:
                 return stopped
-        if s.tracing == 1 and not _trace_has_room(s):
+        if not plain and s.tracing == 1 and not _trace_has_room(s):
             return NEED_TRACE
         _count_events(s, time)
         _integrate(s, time)
         if s.event_order == INSTANT:
-            stopped = _apply_instant(s, most)
+            stopped = _apply_instant(s, most, plain)
         else:
             stopped = _apply_one(s)
         if s.stalled > most or s.without_job > s.most_without_job or s.in_vain > s.most_in_vain:
             return NO_PROGRESS
         if stopped != CONTINUE:
             return stopped
-        if not schedule(s):
+        if not schedule(s, plain):
             return INVALID if s.no_room == BROKEN else NO_SPACE
         work += 8 + (s.queue_tail - s.queue_head) + (s.nodes >> 5)
         if work >= WORK_UNTIL_LOOK:
@@ -134,14 +128,26 @@ def _advance(table: Any, budget: int) -> int:
     return ALL_DONE if s.finished == jobs else CONTINUE
 
 
+@kernel
+def _is_plain(s: State) -> bool:
+    """Tell whether a run has nothing but a flat machine or a torus, FCFS or EASY, and perhaps failures.
+
+    This is asked once: to ask for each of the other things at every event takes a tenth of the time of such a run.
+    """
+    others = s.recovery + s.limited + s.asks + s.in_tiers + s.migrates + s.watches + s.refuses + s.follows + s.tracing
+    by_default = s.queue_order == DEFAULT and s.preemption == DEFAULT and s.event_order != SUBMITS_FIRST
+    in_turn = s.kind != SITE and s.partitions == 0 and (s.reserves == NOBODY or s.reserves == HEAD_JOB)
+    return others == 0 and by_default and in_turn
+
+
 @inlined
 def _next_time(s: State) -> float:
     """Return the time of the next event, s; infinity if there is none."""
     time = np.inf
     if s.next_arrival < s.job.submit.shape[0]:
         time = s.job.submit[s.next_arrival]
-    if s.num_timers > 0:
-        time = min(time, s.timer_time[0])
+    if has_timer(s):
+        time = min(time, first_time(s))
     if s.next_failure < s.fail_time.shape[0]:
         time = min(time, s.fail_time[s.next_failure])
     return next_foreseen(s, time) if s.next_foreseen < time else time
@@ -177,20 +183,22 @@ def _integrate(s: State, time: float) -> None:
 
 
 @inlined
-def _apply_instant(s: State, most: int) -> int:
+def _apply_instant(s: State, most: int, plain: bool) -> int:
     """Apply all events of this instant in the order of kinds: timers, failures among them, and arrivals last.
 
     It breaks off among the timers after ``most`` events.
     """
-    _apply_timers(s, REPAIR_TIMER * TIMER_STRIDE, most)
+    _apply_timers(s, REPAIR_TIMER * TIMER_STRIDE, most, plain)
     now, code = s.now, CONTINUE
     if s.next_failure < s.fail_time.shape[0] and s.fail_time[s.next_failure] == now:
         code = _apply_failures(s)
-    _apply_timers(s, END_OF_TIMERS, most)
+    _apply_timers(s, END_OF_TIMERS, most, plain)
     if s.next_foreseen == now:
         begin_foreseen(s)
     while s.next_arrival < s.job.submit.shape[0] and s.job.submit[s.next_arrival] == now:
-        _arrive(s)
+        _arrive(s, plain)
+    if plain:
+        return code
     if s.num_suspended > 0:
         keep_repaired(s)
     if s.num_halted > 0:
@@ -201,10 +209,10 @@ def _apply_instant(s: State, most: int) -> int:
 
 
 @inlined
-def _apply_timers(s: State, end_key: int, most: int) -> None:
+def _apply_timers(s: State, end_key: int, most: int, plain: bool) -> None:
     """Apply the timers of this instant whose keys are below one."""
-    while s.num_timers > 0 and s.timer_time[0] == s.now and s.timer_key[0] < end_key:
-        _apply_timer(s)
+    while has_timer(s) and first_time(s) == s.now and first_key(s) < end_key:
+        _apply_timer(s, plain)
         s.stalled += 1
         if s.stalled > most:
             return
@@ -215,11 +223,11 @@ def _apply_one(s: State) -> int:
     """Apply one event of this instant: arrivals before completions, or after them."""
     now = s.now
     arrives = s.next_arrival < s.job.submit.shape[0] and s.job.submit[s.next_arrival] == now
-    completes = s.num_timers > 0 and s.timer_time[0] == now
+    completes = has_timer(s) and first_time(s) == now
     if arrives and (s.event_order == SUBMITS_FIRST or not completes):
-        _arrive(s)
+        _arrive(s, False)
     else:
-        _apply_timer(s)
+        _apply_timer(s, False)
     if s.event_order == SUBMITS_FIRST:
         _release_early(s)
     return CONTINUE
@@ -245,12 +253,12 @@ def _release_early(s: State) -> None:
 
 
 @inlined
-def _apply_timer(s: State) -> None:
-    """Apply the first timer of the heap."""
+def _apply_timer(s: State, plain: bool) -> None:
+    """Apply the first timer."""
     key = pop_timer(s)
     kind, index = key // TIMER_STRIDE, key % TIMER_STRIDE
     if kind == COMPLETION_TIMER:
-        _finish(s, s.job.sequence[index] if s.event_order == SUBMITS_FIRST else index)
+        _finish(s, s.job.sequence[index] if s.event_order == SUBMITS_FIRST else index, plain)
     elif kind == LEAVE_TIMER:
         hooks.job_leaves(s, index)
         s.changed = 1
@@ -271,28 +279,42 @@ def _apply_timer(s: State) -> None:
 
 
 @inlined
-def _arrive(s: State) -> None:
+def _arrive(s: State, plain: bool) -> None:
     """Put the next job into the waiting queue."""
     job = s.next_arrival
     s.without_job = 0
     s.next_arrival = job + 1
     s.changed = 1
-    if s.refuses == 1 and is_refused(s, job):
-        return
-    if s.follows == 1 and is_held(s, job):
+    if not plain and ((s.refuses == 1 and is_refused(s, job)) or (s.follows == 1 and is_held(s, job))):
         return
     s.job.status[job] = WAITING
     s.queued += s.job.requested[job]
     enqueue_last(s, job)
-    if s.tracing == 1:
+    if not plain and s.tracing == 1:
         trace_event(s, ARRIVE_EVENT, job)
 
 
 @inlined
-def _finish(s: State, job: int) -> None:
+def _finish(s: State, job: int, plain: bool) -> None:
     """Complete a job."""
-    now = s.now
+    if plain:
+        drop_release(s, job)
+        free_nodes_of(s, job)
+    else:
+        _leave(s, job)
     s.without_job = 0
+    s.changed = 1
+    s.released = 1  # also when its nodes were counted as free before: reservations are compressed at every completion
+    s.job.status[job] = DONE
+    s.job.finish[job] = s.now
+    s.finished += 1
+    if not plain:
+        _pass_on(s, job)
+
+
+@kernel
+def _leave(s: State, job: int) -> None:
+    """Give back what a job has that completes."""
     if s.reserves == ALL_JOBS and not note_early_finish(s, job):
         s.no_room = LARGER_NEEDED
     if s.event_order != SUBMITS_FIRST or s.job.early_released[job] == 0:
@@ -304,11 +326,11 @@ def _finish(s: State, job: int) -> None:
     stop_leaving(s, job)
     if s.refuses == 1:
         count_submitted(s, job, -1)
-    s.changed = 1
-    s.released = 1  # also when its nodes were counted as free before: reservations are compressed at every completion
-    s.job.status[job] = DONE
-    s.job.finish[job] = now
-    s.finished += 1
+
+
+@kernel
+def _pass_on(s: State, job: int) -> None:
+    """Tell that a job has completed."""
     if s.follows == 1:
         free_followers(s, job)
     if s.watches == 1:
@@ -446,11 +468,23 @@ def _repair(s: State, node: int) -> None:
 
 
 @inlined
-def schedule(s: State) -> bool:
+def schedule(s: State, plain: bool) -> bool:
     """Run one scheduling pass; return False if a preallocated list does not fit."""
-    done = True
     if s.no_room != 0:
         return False
+    if plain:
+        done = start_in_order(s) and (s.reserves == NOBODY or backfill(s))
+    else:
+        done = _run_pass(s)
+    s.released = 0
+    s.disturbed = 0
+    return done and s.no_room == 0
+
+
+@kernel
+def _run_pass(s: State) -> bool:
+    """Run one scheduling pass, whatever policies the run has."""
+    done = True
     if s.num_suspended > 0 and s.released + s.disturbed + s.num_windows + s.migrates > 0 and not restart_suspended(s):
         return False
     if s.queue_order != DEFAULT or s.in_tiers == 1:
@@ -485,6 +519,4 @@ def schedule(s: State) -> bool:
         put_aside_back(s)
     if s.queue_order != DEFAULT:
         await_next_order(s)
-    s.released = 0
-    s.disturbed = 0
-    return done and s.no_room == 0
+    return done

@@ -75,7 +75,7 @@ EVENT_NAMES = (
     *("preempt", "suspend", "resume", "refuse"),
 )
 
-# --- kinds of timers in the event heap, in the order of one instant -------------------------------------------------
+# --- kinds of timers, in the order of one instant ---------------------------------------------------------------------
 COMPLETION_TIMER = 0
 CHECKPOINT_TIMER = 1
 LEAVE_TIMER = 2
@@ -86,6 +86,7 @@ ORDER_TIMER = 6
 TICK_TIMER = 7
 TIMER_STRIDE = 1 << 40
 END_OF_TIMERS = 8 * TIMER_STRIDE
+SOON = 64  # timers in the sorted list; half of them are moved at once
 
 # --- what an entry kernel returns ------------------------------------------------------------------------------------
 CONTINUE = 0  # the budget of events, or the time of a call, is spent; call again
@@ -250,7 +251,6 @@ class Common(Declared):
     next_failure: int  # next failure of the trace
     queue_head: int  # first waiting job's position in queue
     queue_tail: int  # one past the last waiting job's position
-    num_timers: int  # entries of the event heap
     free: int  # nodes that are up and free
     num_down: int  # nodes that are down
     queued: int  # nodes requested by waiting jobs, as submitted
@@ -380,6 +380,8 @@ class State(Common):
     migrates: int  # whether running jobs move together ...
     migrates_empty: int  # ... also when no job waits
     counts_repeats: int  # whether attempts on an unchanged machine count
+    num_soon: int  # timers of the sorted list ...
+    num_later: int  # ... and of the heap (timers.py)
     event_order: int  # its code
     growth_limit: int  # nodes
     placement: int  # how the best free box is sought: MFP, BALANCING, TIE_BREAKING or SCORED
@@ -477,7 +479,7 @@ class State(Common):
     own_extra: int  # nodes beside the reservation of the head job at its time
 
     # by timer or release: (jobs + nodes + 2,), and whole numbers in it are exact
-    timer_time: AgendaRow  # binary heap by (time, key)
+    timer_time: AgendaRow  # a sorted list and a heap, by (time, key) (timers.py)
     timer_key: AgendaRow  # kind * TIMER_STRIDE + job or node
     release_time: AgendaRow  # ascending: when nodes are expected to become free
     release_item: AgendaRow  # job, or -1 - node for a node that is down

@@ -100,7 +100,7 @@ def lengthen_all(state: st.State) -> None:
     """Let all running jobs end later than they were expected to, and say so everywhere."""
     for rows in (state.job.end, state.job.expected_end):
         rows[:2] += 100.0
-    state.timer_time[: state.num_timers] += 100.0
+    state.timer_time[: state.num_soon] += 100.0
     state.release_time[: state.num_releases] += 100.0
 
 
@@ -108,7 +108,7 @@ def lengthen_all_and_run_on(state: st.State) -> None:
     """Let them run even longer than they are expected to then: nothing is overdue yet."""
     lengthen_all(state)
     state.job.end[:2] += 1.0
-    state.timer_time[: state.num_timers] += 1.0
+    state.timer_time[: state.num_soon] += 1.0
 
 
 def exchange(name: str, first: int, second: int) -> Callable[[st.State], None]:
@@ -178,7 +178,8 @@ CORRUPTIONS = (
     Corruption("counts", FLAT, "fcfs", set_to("finished", None, 1), "1 finished jobs are counted and there are 0"),
     Corruption("queue", FLAT, "fcfs", exchange("queue", 2, 3), "and the waiting jobs, by arrival, are"),
     Corruption("agenda", TORUS, "fcfs", set_to("timer_time", 0, -1), "timers of completion"),
-    Corruption("agenda", TORUS, "fcfs", exchange("release_time", 0, 1), "are not in order of time"),
+    Corruption("agenda", TORUS, "fcfs", exchange("timer_time", 0, 1), "the timers are not in order of time"),
+    Corruption("agenda", TORUS, "fcfs", exchange("release_time", 0, 1), "releases are not in order of time"),
     Corruption("agenda", TORUS, "fcfs", exchange("release_item", 0, 1), "is not at the expected end"),
     Corruption("agenda", TORUS, "fcfs", set_to("release_item", 0, 1), "are not those of the running"),
     Corruption("finder", TORUS, "backfill", set_to("boxes", (st.MACHINE, 0, 0), 1), "and the first listed one"),
@@ -267,7 +268,7 @@ def test_starting_before_the_head_is_noticed_at_the_instant_itself(machine, size
         checker.check(state)
     state, checker = start_later_job(machine, rows)
     state.job.end[2] = state.job.expected_end[2] = 1000.0
-    state.timer_time[: state.num_timers] = 50.0, 1000.0
+    state.timer_time[:2], state.timer_key[:2] = (1000.0, 50.0), (2, 0)
     state.release_time[:2], state.release_item[:2] = (50.0, 1000.0), (0, 2)
     sentence = r"overtaking: starting \[2\] delays job 1, the head of the queue, from 50.000000 to 1000.000000 s"
     with pytest.raises(InvariantError, match=sentence):

@@ -338,7 +338,7 @@ def test_nothing_is_written_behind_a_full_event_trace(crowd):
 
 def test_a_list_that_is_always_large_enough_and_is_not_is_an_error_of_the_simulator(crowd):
     state, _ = crowd
-    state.num_timers = state.num_releases = state.timer_time.shape[0]  # as if it were full
+    state.num_releases = state.timer_time.shape[0]  # as if it were full
     state.tracing = 0
     assert advance(state, 1) == st.INVALID
     with pytest.raises(InvariantError, match="a list of the engine is full"):

@@ -83,6 +83,7 @@ class ClusterState(Common):
     agent_asks: int  # whether it asks what jobs stated and what it costs, and takes none otherwise
     named: int  # whether it matters which nodes a job holds (failures, an event trace)
     stalls: int  # whether the failure of a trunk stalls jobs instead of killing them
+    num_timers: int  # entries of the list of timers
     num_running: int  # entries of the list running
     num_spanning: int  # entries of the list spanning
     num_front: int  # checkpointed jobs at the front of the queue

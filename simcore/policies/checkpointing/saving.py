@@ -7,7 +7,7 @@ cuts short has saved nothing; the time spent on it is overhead all the same.
 from __future__ import annotations
 
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.events import add_release, cancel_timer, drop_release, push_timer, trace_event
+from faultsweep.simcore.engine.events import add_release, drop_release, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     BY_WORK,
@@ -23,6 +23,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
+from faultsweep.simcore.engine.timers import cancel_timer, push_timer
 
 
 @kernel

@@ -10,7 +10,7 @@ from __future__ import annotations
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import completion_key
 from faultsweep.simcore.engine.cores import is_covered, lack, meet, share_node
-from faultsweep.simcore.engine.events import add_release, drop_release, push_timer, trace_event
+from faultsweep.simcore.engine.events import add_release, drop_release, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     CHECKPOINT_TIMER,
@@ -22,6 +22,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
+from faultsweep.simcore.engine.timers import push_timer
 from faultsweep.simcore.policies.checkpointing.saving import counts_work, plan
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import end_attempt, free_nodes_of
-from faultsweep.simcore.engine.events import add_release, drop_release, next_tick, push_timer, trace_event
+from faultsweep.simcore.engine.events import add_release, drop_release, next_tick, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     AWAY,
@@ -17,6 +17,7 @@ from faultsweep.simcore.engine.state import (
     TOLD,
     State,
 )
+from faultsweep.simcore.engine.timers import push_timer
 
 
 @kernel

@@ -13,7 +13,7 @@ from __future__ import annotations
 from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.contract import Config, Policy, Refusal, Run
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.events import cancel_timer, trace_event
+from faultsweep.simcore.engine.events import trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     CHECKPOINT_TIMER,
@@ -24,6 +24,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
+from faultsweep.simcore.engine.timers import cancel_timer
 
 _NEVER_WAIT_FOR_NODES = ("arrival", "manual", "all-a", "all-b", "all-d", "all-e")
 """Recoveries under which no job asks for option C; a function of the user's, or of a package, may."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.allocation import exempt_until, windows_of
-from faultsweep.simcore.engine.events import cancel_timer, push_timer
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import (
     choose_in_window,
@@ -30,6 +29,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
+from faultsweep.simcore.engine.timers import cancel_timer, push_timer
 from faultsweep.simcore.policies.preemption.leaving import leave, tell
 
 _ROUNDS = 3

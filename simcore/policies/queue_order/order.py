@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.events import push_timer
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.own import call_own
 from faultsweep.simcore.engine.state import ALL_JOBS, ORDER_TIMER, TIMER_STRIDE, State
+from faultsweep.simcore.engine.timers import has_timer, push_timer
 
 
 @kernel
@@ -66,4 +66,4 @@ def await_next_order(s: State) -> None:
 @inlined
 def _anything_comes(s: State) -> bool:
     """Tell whether an event is known that is still to come."""
-    return s.num_timers > 0 or s.next_arrival < s.job.submit.shape[0] or s.next_failure < s.fail_time.shape[0]
+    return has_timer(s) or s.next_arrival < s.job.submit.shape[0] or s.next_failure < s.fail_time.shape[0]

@@ -26,7 +26,6 @@ from faultsweep.simcore.engine.events import (
     enqueue_behind,
     enqueue_by_arrival,
     enqueue_last,
-    push_timer,
     trace_event,
 )
 from faultsweep.simcore.engine.jit import inlined, kernel
@@ -48,6 +47,7 @@ from faultsweep.simcore.engine.state import (
     WAITING,
     State,
 )
+from faultsweep.simcore.engine.timers import push_timer
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.placement.rules import coin, vacate
 from faultsweep.simcore.policies.queue_order.order import order_queue

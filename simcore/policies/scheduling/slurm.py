@@ -25,7 +25,7 @@ from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.contract import Parameter, Policy, Run
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import expected_end, windows_of
-from faultsweep.simcore.engine.events import dequeue_at, next_tick, push_timer, whole_second
+from faultsweep.simcore.engine.events import dequeue_at, next_tick, whole_second
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import has_come_to_limit
 from faultsweep.simcore.engine.pieces import (
@@ -49,6 +49,7 @@ from faultsweep.simcore.engine.state import (
     TIMER_STRIDE,
     State,
 )
+from faultsweep.simcore.engine.timers import push_timer
 from faultsweep.simcore.policies.preemption import gives_grace, has_others_leave
 from faultsweep.simcore.policies.preemption.above import finds_room_above, finds_room_on_open
 from faultsweep.simcore.policies.preemption.halting import expect_halted
