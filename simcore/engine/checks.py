@@ -437,8 +437,10 @@ def _check_limits(checker: Checker) -> str:
 def _timers_in_order(state: st.State) -> bool:
     """Tell whether the list of timers is in order, with the heap behind it, and the heap is one."""
     soon, count = int(state.num_soon), int(state.num_later)
-    pairs = list(zip(state.timer_time.tolist(), state.timer_key.tolist(), strict=True))
-    listed, heap = pairs[:soon], pairs[st.SOON : st.SOON + count]
+    listed, heap = (
+        list(zip(state.timer_time[part].tolist(), state.timer_key[part].tolist(), strict=True))
+        for part in (slice(soon), slice(st.SOON, st.SOON + count))
+    )
     parents = [listed[0] if at == 0 else heap[(at - 1) // 2] for at in range(count)] if soon else []
     in_heap = len(parents) == count and all(parent <= timer for parent, timer in zip(parents, heap, strict=True))
     return in_heap and all(later >= sooner for later, sooner in pairwise(listed))

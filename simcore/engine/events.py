@@ -53,13 +53,13 @@ def add_release(s: State, time: float, item: int) -> None:
 def drop_release(s: State, item: int) -> None:
     """Forget the expected release of a job or a down node, if there is one.
 
-    It is sought from the end on, since those behind it have to be moved in any case.
+    It is sought from the front: most are near it, and those behind it are moved faster than they are looked at.
     """
     count = s.num_releases
-    at = count - 1
-    while at >= 0 and s.release_item[at] != item:
-        at -= 1
-    if at < 0:
+    at = 0
+    while at < count and s.release_item[at] != item:
+        at += 1
+    if at == count:
         return
     for later in range(at, count - 1):
         s.release_time[later] = s.release_time[later + 1]

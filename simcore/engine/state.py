@@ -478,7 +478,7 @@ class State(Common):
     own_head: int  # a job that another would overtake, for a discipline of the user's
     own_extra: int  # nodes beside the reservation of the head job at its time
 
-    # by timer or release: (jobs + nodes + 2,), and whole numbers in it are exact
+    # by timer or release: (SOON + jobs + nodes + 2,), more on a site, and whole numbers in it are exact
     timer_time: AgendaRow  # a sorted list and a heap, by (time, key) (timers.py)
     timer_key: AgendaRow  # kind * TIMER_STRIDE + job or node
     release_time: AgendaRow  # ascending: when nodes are expected to become free
