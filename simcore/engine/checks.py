@@ -162,11 +162,12 @@ class Checker:
     def overtaking(self) -> tuple[int, set[int]]:
         """Return the head of the queue (-1: none) and the jobs behind it that started at this instant.
 
-        They are known where an instant has one pass, but for recovered jobs, which may have stood anywhere. Under
-        limits of running jobs a pass may begin again behind another head.
+        They are known where an instant has one pass, but for recovered jobs, and those that were held until they could
+        follow others, which may stand behind recovered ones. Under limits of running jobs a pass may begin again behind
+        another head.
         """
         state, queue = self.state, seen_jobs(self.state)
-        if not len(queue) or state.event_order != st.INSTANT or state.limited:
+        if not len(queue) or state.event_order != st.INSTANT or state.limited or _stand_behind_recovered(state):
             return -1, set()
         head, by_utility = int(queue[0]), bool(state.queue_order != st.DEFAULT)
         known = (state.job.restarts == 0) | (state.recovery == 0)
@@ -353,6 +354,8 @@ def _check_queue(checker: Checker) -> str:
         if state.order_stays and not state.in_tiers and (utility[1:] > utility[:-1]).any():
             return f"the queue is {queue.tolist()} and the jobs' utilities are {utility.tolist()}"
         return ""
+    if _stand_behind_recovered(state):
+        return ""
     if state.recovery:
         left = state.job.restarts + state.job.preemptions > 0
         queue, waiting = (jobs[~left[jobs]] for jobs in (queue, waiting))
@@ -361,6 +364,12 @@ def _check_queue(checker: Checker) -> str:
     if not np.array_equal(queue, waiting):
         return f"the queue is {queue.tolist()} and the waiting jobs, by arrival, are {waiting.tolist()}"
     return ""
+
+
+def _stand_behind_recovered(state: State) -> bool:
+    """Tell whether jobs that were held until they could follow others may stand behind recovered ones, which keep their
+    places, and so behind others that came later."""
+    return bool(state.recovery and state.follows and (state.job.restarts + state.job.preemptions > 0).any())
 
 
 def has_ended(state: State) -> NDArray[np.bool_]:

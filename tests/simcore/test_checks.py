@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.site_checks import SiteChecker
 from faultsweep.simcore.engine.steps import checked
-from faultsweep.simcore.model.dependencies import PAIRS
+from faultsweep.simcore.model.dependencies import PAIRS, Dependencies
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine, round_up
 from faultsweep.simcore.parameters import resolve
@@ -383,3 +384,21 @@ def test_ends_of_reservations_are_rounded_as_in_the_engine():
     state = SimpleNamespace(job=job, restart_cost=0.0, start_delay=0.0)
     end = SiteChecker._reserved_end(SimpleNamespace(state=state), 0, (start, 0.0))
     assert end == (start + (estimate - saved), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("submit", "run", "size", "after", "times", "node"),
+    [
+        ((1, 2, 2, 2, 3, 5), (8, 8, 9, 7, 2, 8), (2, 1, 1, 1, 1, 1), (2, 0), (3, 9, 28), 0),
+        ((0, 0, 0, 1, 2, 3, 4, 4), (10, 6, 11, 11, 10, 5, 11, 8), (2, 1, 2, 2, 2, 1, 2, 2), (2, 1), (6, 9, 17), 1),
+    ],
+    ids=["starts later", "waits"],
+)
+def test_a_job_that_was_held_may_stand_behind_a_recovered_one(submit, run, size, after, times, node):
+    """That one has been put into the middle of the queue (option D) behind jobs that came later, and stays there."""
+    rows = [(at + 1, *row[:2], None, row[2]) for at, row in enumerate(zip(submit, run, size, strict=True))]
+    pair = [np.array([value]) for value in (*after, 0.0)]
+    workload = replace(workload_of(rows), dependencies=Dependencies(*pair))
+    failed = FailureTrace(np.array(times, float), np.full(3, node), np.zeros(3))
+    given = {"machine": "flat:2", "scheduler": "fcfs", "recovery": "all-d", "dependencies": "log"}
+    assert simulate(workload, failures=failed, debug=True, **given).status == "done"
