@@ -94,7 +94,6 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(TIMERS, "if child + 1 < last and", "if child + 1 < last and not", "the later child moves up"),
     Mutant(ENGINE, "    others = s.recovery + ", "    others = ", "recovery options are forgotten"),
     Mutant(ENGINE, "s.limited + s.asks", "s.asks", "limits are forgotten"),
-    Mutant(ENGINE, " + s.in_tiers + s.migrates", " + s.migrates", "tiers are forgotten"),
     Mutant(ENGINE, " + s.migrates + s.watches", " + s.watches", "migration is forgotten"),
     Mutant(ENGINE, " + s.refuses + s.follows", " + s.refuses", "dependencies are forgotten"),
     Mutant(ENGINE, "by_default = s.queue_order == DEFAULT and ", "by_default = ", "orders of the queue are forgotten"),

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from faultsweep.simcore.engine.jit import is_interpreted
-from faultsweep.simcore.engine.metrics import MEASURED, METRICS
+from faultsweep.simcore.engine.metrics import MEASURED
 from faultsweep.simcore.finders import FINDERS as MODULES
 from faultsweep.simcore.finders.names import FINDERS
 from faultsweep.simcore.parameters import canonical
@@ -15,7 +15,7 @@ from faultsweep.simcore.simulate import simulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.adapter import failures_of, workload_of
+from tests.adapter import assert_same_results, failures_of, workload_of
 from tests.strategies import SCHEDULERS, examples, runs, tori
 
 ROWS = [
@@ -32,10 +32,7 @@ TORUS = "torus:2x3x4"
 def assert_same_run(first, other):
     """Everything but the times of scheduling is equal to the bit."""
     assert list(first.events.rows()) == list(other.events.rows())
-    for name, values in first.jobs.items():
-        np.testing.assert_array_equal(other.jobs[name], values)
-    exact = [name for name in METRICS if name not in MEASURED]
-    np.testing.assert_array_equal([other.metrics[name] for name in exact], [first.metrics[name] for name in exact])
+    assert_same_results(other, first)
 
 
 def test_the_table_of_parameters_names_all_finders():
