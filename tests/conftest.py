@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -48,6 +49,19 @@ def require(what: str, reason: str) -> NoReturn:
     if what in os.environ.get("FAULTSWEEP_REQUIRE", "").replace(",", " ").split():
         pytest.fail(f"required by FAULTSWEEP_REQUIRE: {reason}")
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_made_once():
+    """Keep the commands that typer makes of functions: else it makes all of them anew for each command line."""
+    import typer.main
+    import typer.testing
+
+    kept = functools.cache(typer.main.get_command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", kept)
+        patch.setattr(typer.testing, "_get_command", kept)
+        yield
 
 
 @pytest.fixture(scope="session")
