@@ -7,10 +7,11 @@ each of several runs; with accounts, tiers, QOS or reservations also these, and 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from math import floor
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,32 @@ class Recording:
     jobs: tuple[Played, ...]
     site: Mapping[str, Any] = field(default_factory=dict)
     noted: Noted = Noted()
+    decisions: dict[tuple[float, str, float], Pass | None] = field(default_factory=dict, init=False, compare=False)
+    """What passes of ours did, once asked; a recording that is changed begins with none."""
+
+    @cached_property
+    def stays(self) -> tuple[Played, ...]:
+        """Each run of each job as a job, in order of submission, the later ones submitted when the hold was over."""
+        found, hold = [], self.settings.get("requeue_hold_s", 0.0)
+        for job in self.jobs:
+            submit = job.submit
+            for start, end, by, hosts in job.earlier:
+                found.append(replace(job, submit=submit, start=start, end=end, by=by, hosts=tuple(hosts)))
+                submit = floor(end) + hold  # SLURM counts in whole seconds
+            found.append(replace(job, submit=submit))
+        return tuple(found)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each job in SLURM's list: the first task of an array to start is where that was submitted, each
+        other one where the rest of the array was put when the one before it started."""
+        first = {job.name: min(job.start, *(stay[0] for stay in job.earlier), np.inf) for job in self.jobs}
+        since, last = {}, {}
+        for job in sorted(self.jobs, key=lambda job: first[job.name]):
+            since[job.name] = max(job.submit, last.get(job.array, job.submit))
+            last |= {job.array: first[job.name]} if job.array else {}
+        in_order = sorted(self.jobs, key=lambda job: since[job.name])
+        return {job.name: place for place, job in enumerate(in_order)}
 
 
 SEEN = ("submit", "start", "end", "by", "hosts")
@@ -431,7 +458,7 @@ class Pass:
 
 def passes_of(recording: Recording) -> list[Pass]:
     """The passes that started jobs or had some leave, by the time of the first of them."""
-    did = [(stay.start, stay.by, {stay.name: frozenset(stay.hosts)}, set()) for stay in stays_of(recording)]
+    did = [(stay.start, stay.by, {stay.name: frozenset(stay.hosts)}, set()) for stay in recording.stays]
     did += [(each.time, each.by, {}, set(each.victims)) for each in recording.noted.preempted]
     found: list[tuple[float, str, dict[str, frozenset[int]], set[str]]] = []
     last = -np.inf
@@ -446,19 +473,15 @@ def passes_of(recording: Recording) -> list[Pass]:
     return [Pass(time, by, frozenset(hosts), frozenset(leave), hosts) for time, by, hosts, leave in found]
 
 
-def stays_of(recording: Recording) -> list[Played]:
-    """Each run of each job as a job, in order of submission, the later ones submitted when the hold was over."""
-    found, hold = [], recording.settings.get("requeue_hold_s", 0.0)
-    for job in recording.jobs:
-        submit = job.submit
-        for start, end, by, hosts in job.earlier:
-            found.append(replace(job, submit=submit, start=start, end=end, by=by, hosts=tuple(hosts)))
-            submit = floor(end) + hold  # SLURM counts in whole seconds
-        found.append(replace(job, submit=submit))
-    return found
-
-
 def decided(folder: Path, recording: Recording, time: float, kind: str, late: float = 0.0) -> Pass | None:
+    """Do as ``_decided``, which says what that is; what was asked before is not found again."""
+    asked = (time, kind, late)
+    if asked not in recording.decisions:
+        recording.decisions[asked] = _decided(folder, recording, time, kind, late)
+    return recording.decisions[asked]
+
+
+def _decided(folder: Path, recording: Recording, time: float, kind: str, late: float) -> Pass | None:
     """What one pass of ours does with the running and waiting jobs as they were, without those that wait for the end of
     others.
 
@@ -470,7 +493,7 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     """
     recorded = _gone_when_told(recording, time)
     stays = [_changed(stay, time, late) for stay in recorded]
-    places = _places(recording)
+    places = recording.places
     running = sorted((stay for stay in stays if stay.start < time < stay.end), key=lambda stay: places[stay.name])
     history = _history(stays, time) if recording.settings.get("preemption") == "suspend" else []
     if history:
@@ -519,18 +542,6 @@ def decided(folder: Path, recording: Recording, time: float, kind: str, late: fl
     return Pass(time, kind, frozenset(hosts), frozenset(names[place] for place in left) - set(told), hosts)
 
 
-def _places(recording: Recording) -> dict[str, int]:
-    """The place of each job in SLURM's list: the first task of an array to start is where that was submitted, each
-    other one where the rest of the array was put when the one before it started."""
-    first = {job.name: min(job.start, *(stay[0] for stay in job.earlier), np.inf) for job in recording.jobs}
-    since, last = {}, {}
-    for job in sorted(recording.jobs, key=lambda job: first[job.name]):
-        since[job.name] = max(job.submit, last.get(job.array, job.submit))
-        last |= {job.array: first[job.name]} if job.array else {}
-    in_order = sorted(recording.jobs, key=lambda job: since[job.name])
-    return {job.name: place for place, job in enumerate(in_order)}
-
-
 def _kinds(settings: Mapping[str, Any], kind: str) -> list[int]:
     """The numbers of a kind of pass that is main or backfill."""
     is_full = settings["full_interval_s"] <= settings["main_interval_s"]
@@ -555,7 +566,7 @@ def _told(recording: Recording, time: float) -> dict[str, float]:
     if not _grace_of(recording):
         return {}
     last = {name: each.time for each in recording.noted.preempted if each.time < time for name in each.victims}
-    running = [stay for stay in stays_of(recording) if stay.start < time < stay.end and stay.name in last]
+    running = [stay for stay in recording.stays if stay.start < time < stay.end and stay.name in last]
     return {stay.name: last[stay.name] for stay in running if stay.start < last[stay.name]}
 
 
@@ -588,16 +599,21 @@ def _with_qos(recording: Recording) -> Recording:
     return replace(recording, site={**recording.site, "preempt_by": "qos", "qos": qos})
 
 
-def _gone_when_told(recording: Recording, time: float) -> list[Played]:
+def _gone_when_told(recording: Recording, time: float) -> Sequence[Played]:
     """The stays, those over that were told before a time to leave, which they do a little later."""
-    stays = stays_of(recording)
+    stays = recording.stays
     if any(stay.halts for stay in stays) or _grace_of(recording):
         return stays
     told = [(each.time, name) for each in recording.noted.preempted if each.time < time for name in each.victims]
-    return [
-        replace(stay, end=min([stay.end, *(at for at, name in told if name == stay.name and at > stay.start)]))
-        for stay in stays
-    ]
+    leave: dict[str, list[float]] = defaultdict(list)
+    for at, name in told:
+        leave[name].append(at)
+
+    def gone(stay: Played) -> Played:
+        end = min((at for at in leave.get(stay.name, ()) if at > stay.start), default=stay.end)
+        return replace(stay, end=end) if end < stay.end else stay
+
+    return [gone(stay) for stay in stays]
 
 
 def _changed(stay: Played, time: float, late: float) -> Played:

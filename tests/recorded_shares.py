@@ -15,7 +15,7 @@ from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.policies.queue_order.multifactor import note_usage, priority_of
 from faultsweep.simcore.sites.site import site_text
 
-from tests.recorded import CORES, Played, Recording, partitions_of, site_of, stays_of
+from tests.recorded import CORES, Played, Recording, partitions_of, site_of
 
 USAGE, PRIORITY = range(2)
 
@@ -60,7 +60,7 @@ def priorities(folder: Path, recording: Recording) -> list[tuple[str, int, float
     place = {job.name: 1 + at for at, job in enumerate(recording.jobs)}
     events = [
         (floor(time) - begin, USAGE, place[stay.name], sign * stay.nodes * stay.cores, floor(stay.start) - begin)
-        for stay in stays_of(recording)
+        for stay in recording.stays
         for time, sign in ((stay.start, 1), (stay.end, -1))
     ]
     said = [
@@ -78,7 +78,7 @@ def priorities(folder: Path, recording: Recording) -> list[tuple[str, int, float
 
 def _waits_since(recording: Recording, name: str, time: float) -> int:
     """When a job became eligible that waits at a time: once its dependencies or its hold are over."""
-    submits = [stay.submit for stay in stays_of(recording) if stay.name == name and stay.start > time]
+    submits = [stay.submit for stay in recording.stays if stay.name == name and stay.start > time]
     after = next(job.after for job in recording.jobs if job.name == name)
     return max(floor(submits[0]), *(floor(job.end) for job in recording.jobs if job.name in after), 0)
 

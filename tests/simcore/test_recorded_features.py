@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,16 @@ MOST = 0.05
 """The largest part of starts and of jobs that leave which may be in only one of the two."""
 
 
+@cache
+def runs_of(name: str) -> list[Recording]:
+    """The runs of a trace, read once: each knows what its passes were found to do, for several tests."""
+    return read(RECORDED / f"{name}.json")
+
+
 @pytest.mark.parametrize("name", EQUAL)
 def test_priorities_by_fair_share(tmp_path, name):
     """On SLURM's schedule the kernels give the priorities that it printed after each of its calculations."""
-    found = [each for run in read(RECORDED / f"{name}.json") for each in priorities(tmp_path, run)]
+    found = [each for run in runs_of(name) for each in priorities(tmp_path, run)]
     assert len(found) > 100
     assert sum(said == mine for _, said, mine in found) >= EQUAL[name] * len(found)
 
@@ -44,13 +51,13 @@ def passes_do_the_same(folder: Path, recordings: list[Recording]) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", TRACES)
 def test_passes_of_a_recorded_run_do_the_same(tmp_path, name):
-    passes_do_the_same(tmp_path, read(RECORDED / f"{name}.json")[:1])
+    passes_do_the_same(tmp_path, runs_of(name)[:1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRACES)
 def test_passes_of_the_other_runs_do_the_same(tmp_path, name):
-    passes_do_the_same(tmp_path, read(RECORDED / f"{name}.json")[1:])
+    passes_do_the_same(tmp_path, runs_of(name)[1:])
 
 
 @pytest.mark.compiled
@@ -58,7 +65,7 @@ def test_passes_of_the_other_runs_do_the_same(tmp_path, name):
 def test_differences_have_names(tmp_path, name):
     """Most of mixed-urgent are of priorities which the recorder printed a moment later; a plan is what is left."""
     named: Counter[str] = Counter()
-    for run in read(RECORDED / f"{name}.json"):
+    for run in runs_of(name):
         for each in differences(tmp_path, run, unseen=True):
             named[cause_of(tmp_path, run, each)] += each.jobs
     assert named == NAMED[name]
@@ -75,7 +82,7 @@ ON_OTHER_NODES = 0.03
 @pytest.mark.parametrize("name", [name for name in TRACES if name != "suspended"])
 def test_jobs_that_both_start_get_the_same_nodes(tmp_path, name):
     """Nearly all of them: SLURM may have seen another end, or a node that was still busy."""
-    run, same, other = read(RECORDED / f"{name}.json")[0], 0, []
+    run, same, other = runs_of(name)[0], 0, []
     for theirs in passes_of(run):
         mine = decided(tmp_path, run, theirs.time, theirs.kind)
         for job in theirs.starts & (mine.starts if mine else frozenset()):
