@@ -118,15 +118,19 @@ def test_every_flipped_bit_of_every_file_is_seen_and_names_the_file(store):
 
 
 def test_other_readers_see_a_flipped_bit_of_a_chunk(store):
-    """Every chunk has a checksum that any reader of Zarr compares."""
+    """Every chunk has a checksum that any reader of Zarr compares: many bits with the plain one, a few with xarray."""
     for name in ("y", "z", "wall_s", "a", "jobs_length"):
         [chunk] = all_files(store / name / "c")
-        for bit in range(0, 8 * chunk.stat().st_size, 7):
-            content = chunk.read_bytes()
+        array, content = zarr.open_array(store / name, mode="r"), chunk.read_bytes()
+        for bit in range(0, 8 * len(content), 7):
             flip(chunk, bit)
             with pytest.raises((ValueError, RuntimeError)):
-                xr.open_zarr(store, chunks=None)[name].load()
+                array[...]
+            if bit % 13 == 0:
+                with pytest.raises((ValueError, RuntimeError)):
+                    xr.open_zarr(store, chunks=None)[name].load()
             chunk.write_bytes(content)
+        array[...]
 
 
 def rename(file):
