@@ -113,13 +113,27 @@ def named(node: ast.AST) -> list[str]:
     return []
 
 
+@cache
+def import_nodes(module: str) -> tuple[tuple[ast.Import | ast.ImportFrom, bool, bool], ...]:
+    """All imports of a module, and of each whether it is not at the top, and whether it is inside a function."""
+    found = []
+    todo: list[tuple[ast.AST, bool, bool]] = [(node, False, False) for node in tree_of(module).body]
+    while todo:
+        node, deeper, inner = todo.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append((node, deeper, inner))
+        inner |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        parts = (ast.stmt, ast.excepthandler, ast.match_case)  # no expression has an import
+        todo += [(part, True, inner) for part in ast.iter_child_nodes(node) if isinstance(part, parts)]
+    return tuple(found)
+
+
 def imports(module: str) -> Iterator[tuple[str, bool]]:
-    """What a module imports of the package, and whether it does so inside a function."""
-    tree = tree_of(module)
-    for node in ast.walk(tree):
+    """What a module imports of the package, and whether it does so deeper than at its top."""
+    for node, deeper, _ in import_nodes(module):
         for name in named(node):
             if name != module:
-                yield name, node not in tree.body
+                yield name, deeper
 
 
 @cache
@@ -169,9 +183,7 @@ def test_no_module_imports_itself_by_way_of_others():
 
 def inner_imports(module: str) -> Iterator[ast.Import | ast.ImportFrom]:
     """The imports inside functions of a module."""
-    functions = [node for node in ast.walk(tree_of(module)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    found = {id(node): node for function in functions for node in ast.walk(function)}
-    return (node for node in found.values() if isinstance(node, ast.Import | ast.ImportFrom))
+    return (node for node, _, inner in import_nodes(module) if inner)
 
 
 def inside_functions(module: str) -> set[str]:

@@ -61,6 +61,14 @@ def ask(tree, cache=None, more="", first="", settings=""):
     return int(size), hits, misses, *said
 
 
+def say(tree, program):
+    """What a program prints that has the package of a tree."""
+    environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tree / "cache"), "PYTHONPATH": str(tree)}
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True)
+    return answer.stdout.splitlines()
+
+
 def test_second_process_compiles_nothing_and_an_edit_shows(compiled):
     assert ask(compiled) == (16, 1, 0)
     bits = compiled / "simcore" / "engine" / "bits.py"
@@ -97,7 +105,6 @@ def test_an_editor_may_lock_a_source(compiled):
 
 def test_an_edit_shows_that_leaves_size_and_date_of_a_file(compiled):
     """Archives and images of containers may have one date for all files."""
-    assert ask(compiled) == (16, 1, 0)
     bits = compiled / "simcore" / "engine" / "bits.py"
     before = bits.stat()
     bits.write_text(bits.read_text().replace("return _count(mask)", "return mask - mask").replace("\n\n\n", "\n\n", 1))
@@ -145,11 +152,11 @@ def test_a_kernel_of_another_package_is_never_stale(tree):
         "from faultsweep.simcore.engine.jit import entry_kernel\n\n\n"
         "@entry_kernel\ndef count(mask):\n    return bits.popcount(mask)\n"
     )
-    more = "import other; print(other.count(np.uint64(7)))"
-    assert ask(tree, more=more)[-1] == ask(tree, more=more)[-1] == "3"
+    program = "import numpy, other; print(other.count(numpy.uint64(7)))"
+    assert say(tree, program) == say(tree, program) == ["3"]
     path = tree / "simcore" / "engine" / "bits.py"
     path.write_text(path.read_text().replace("return _count(mask)", "return _count(mask) + 1"))
-    assert ask(tree, more=more)[-1] == "4"
+    assert say(tree, program) == ["4"]
 
 
 def test_an_edit_of_text_compiles_nothing(compiled):
@@ -223,10 +230,7 @@ except IndexError as error:
 
 
 def run_loop(tree, function):
-    environment = os.environ | {"FAULTSWEEP_CACHE_DIR": str(tree / "cache"), "PYTHONPATH": str(tree)}
-    command = [sys.executable, "-c", LOOP.format(function=function)]
-    answer = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True)
-    return answer.stdout.splitlines()
+    return say(tree, LOOP.format(function=function))
 
 
 def test_an_event_loop_is_compiled_once_and_runs_without_the_compiler(tree):
