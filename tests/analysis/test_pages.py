@@ -63,7 +63,8 @@ def test_another_page_is_told_apart(browser, tmp_path):
         (bars, replace(bars, panels=[replace(panel, categories=["Even", "another policy", "All-B"])])),
         (lines, replace(lines, panels=[replace(one, curves=one.curves[:4]) for one in lines.panels])),
     ]
-    for figure, other in planted:
+    for figure in (bars, lines):
         kept = shown(browser, figure, 800, "light", tmp_path)
         assert difference(kept, shown(browser, figure, 800, "light", tmp_path)) == 0
-        assert difference(kept, shown(browser, other, 800, "light", tmp_path)) > MOST
+        for other in (other for one, other in planted if one is figure):
+            assert difference(kept, shown(browser, other, 800, "light", tmp_path)) > MOST

@@ -24,23 +24,35 @@ def seen() -> tuple[str | None, str, bool]:
     return os.environ.get(NAME), " ".join(parent.cmdline()), "faultsweep.sweeps.simulator" in sys.modules
 
 
-def seen_by_workers() -> tuple[str | None, bool]:
-    """The variable, and whether the workers of a new cluster are forked."""
-    with connect("local", 2) as client:
-        (value, line, loaded), other = client.run(seen).values()
-    assert (value, line, loaded) == other
+def seen_by_workers(number: int = 2) -> tuple[str | None, bool]:
+    """The variable, and whether the workers of a new cluster are forked: all of them, or none."""
+    with connect("local", number) as client:
+        found = set(client.run(seen).values())
+    [(value, line, loaded)] = found
     forked = "multiprocessing.forkserver" in line
     assert loaded or not forked
     return value, forked
 
 
-@pytest.fixture(autouse=True)
-def own_environment(monkeypatch):
+def begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start from the environment in which the process began, if it did, without the variable."""
     for begun in forking._begun:
         for name, value in begun.environment.items():
             monkeypatch.setenv(name, value)
     monkeypatch.delenv(NAME, raising=False)
+
+
+@pytest.fixture(scope="module")
+def forked_here():
+    """Workers of this process are forked as long as it stays as it is."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        begin_again(monkeypatch)
+        assert seen_by_workers() == (None, True)
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch):
+    begin_again(monkeypatch)
 
 
 def test_workers_have_the_environment_of_now(monkeypatch):
@@ -53,34 +65,30 @@ def test_workers_have_the_environment_of_now(monkeypatch):
     assert seen_by_workers() == (None, True)
 
 
-def test_workers_start_from_nothing_where_a_variable_is_gone(monkeypatch):
-    assert seen_by_workers() == (None, True)
+def test_workers_start_from_nothing_where_a_variable_is_gone(forked_here, monkeypatch):
     monkeypatch.setitem(forking._begun[0].environment, NAME, "1")
-    assert seen_by_workers() == (None, False)
+    assert seen_by_workers(1) == (None, False)
 
 
 @pytest.mark.parametrize(("name", "value"), [("PYTHONOPTIMIZE", "1"), ("TZ", "Asia/Tokyo"), ("NUMBA_BOUNDSCHECK", "1")])
-def test_workers_start_from_nothing_where_they_would_not_see_a_variable(monkeypatch, name, value):
-    assert seen_by_workers() == (None, True)
+def test_workers_start_from_nothing_where_they_would_not_see_a_variable(forked_here, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
-    assert seen_by_workers() == (None, False)
+    assert seen_by_workers(1) == (None, False)
 
 
-def test_workers_start_from_nothing_where_they_would_have_other_limits():
-    assert seen_by_workers() == (None, True)
+def test_workers_start_from_nothing_where_they_would_have_other_limits(forked_here):
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0 if soft else hard, hard))
     try:
-        assert seen_by_workers() == (None, soft == hard == 0)
+        assert seen_by_workers(1) == (None, soft == hard == 0)
     finally:
         resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 
-def test_workers_start_from_nothing_where_their_files_would_have_other_rights():
-    assert seen_by_workers() == (None, True)
+def test_workers_start_from_nothing_where_their_files_would_have_other_rights(forked_here):
     before = os.umask(0o027)
     try:
-        assert seen_by_workers() == (None, before == 0o027)
+        assert seen_by_workers(1) == (None, before == 0o027)
     finally:
         os.umask(before)
 
