@@ -28,10 +28,10 @@ def expected_renewals(shape: float, scale_s: float, time_s: float) -> float:
     stays; then the mean numbers of renewals at each multiple are the coefficients of 1 / (1 - f(z)), f that of the
     times.
     """
-    from scipy.special import gammainc
-
     if shape == 1.0:
         return time_s / scale_s
+    from scipy.special import gammainc
+
     with np.errstate(over="ignore", under="ignore"):
         first = -np.expm1(-((np.float64(time_s) / scale_s) ** shape))  # probability of a renewal
     if first < _FEW:
@@ -61,15 +61,20 @@ def largest_excess(shape: float) -> float:
 
 def _reciprocal(series: np.ndarray) -> np.ndarray:
     """Return the coefficients of the reciprocal of a power series, by Newton's method."""
-    from scipy.signal import fftconvolve
-
     found = np.array([1.0 / series[0]])
     while len(found) < len(series):
         length = 2 * len(found)
-        error = -fftconvolve(series[:length], found)[:length]
+        error = -_product(series[:length], found)[:length]
         error[0] += 2.0
-        found = fftconvolve(found, error)[:length]
+        found = _product(found, error)[:length]
     return found[: len(series)]
+
+
+def _product(first: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the coefficients of the product of two polynomials; importing scipy.signal for it would take 0.5 s."""
+    size = len(first) + len(other) - 1
+    padded = 1 << (size - 1).bit_length()
+    return np.fft.irfft(np.fft.rfft(first, padded) * np.fft.rfft(other, padded), padded)[:size]
 
 
 def excess_sentence(config: Config, span_s: float) -> str:
