@@ -474,7 +474,7 @@ def passes_of(recording: Recording) -> list[Pass]:
 
 
 def decided(folder: Path, recording: Recording, time: float, kind: str, late: float = 0.0) -> Pass | None:
-    """Do as ``_decided``, which says what that is; what was asked before is not found again."""
+    """What one pass of ours does (``_decided``), kept for the next test that asks the same."""
     asked = (time, kind, late)
     if asked not in recording.decisions:
         recording.decisions[asked] = _decided(folder, recording, time, kind, late)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,12 @@ def start(*arguments, **options):
 def journalled(folder: Path) -> int:
     """Count the results that workers have written down."""
     return sum(len(records.status) for path in folder.glob("journals/*.journal") for records in read_journal(path))
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not is_true():
+        time.sleep(0.02)
 
 
 def started(store: Path, process: subprocess.Popen, results: int = 0) -> Path:
@@ -243,21 +250,28 @@ def test_kill_9_of_the_scheduler(tmp_path, client, small_chunks, moment):
 def test_a_run_without_workers_stops_after_a_while(tmp_path, monkeypatch, client):
     import distributed
 
+    folder = tmp_path / "s.zarr.run"
+    log = folder / "log.txt"
     monkeypatch.setattr(watch_module, "ABSENCE_S", 0.5)
     monkeypatch.setattr(runner_module, "_LOOK_S", 0.1)
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as lonely:
-        leave = threading.Timer(1.7, lambda: cluster.scale(0))
+
+        def leave_one_by_one():
+            wait_until(lambda: journalled(folder) >= 2)
+            cluster.scale(1)
+            wait_until(lambda: "1 of 2 workers remain" in log.read_text())
+            cluster.scale(0)
+
+        leave = threading.Thread(target=leave_one_by_one)
         leave.start()
-        threading.Timer(0.7, lambda: cluster.scale(1)).start()
         with pytest.raises(
             SweepStoppedError, match=r"no worker for 500 ms; .* has \d+ .*; run again to resume"
         ) as caught:
             long_sweep(sleep_s=0.02).run(tmp_path / "s.zarr", cluster=lonely, progress=False)
         leave.join()
-    log = (tmp_path / "s.zarr.run" / "log.txt").read_text()
-    assert "1 of 2 workers remain" in log
-    assert "no worker is left; waiting for one" in log
+    assert "1 of 2 workers remain" in log.read_text()
+    assert "no worker is left; waiting for one" in log.read_text()
     assert len(str(caught.value).splitlines()) == 1
     assert (xr.open_zarr(tmp_path / "s.zarr", chunks=None).status == DONE).any()
     long_sweep(sleep_s=0.02).run(tmp_path / "s.zarr", cluster=client, progress=False)
