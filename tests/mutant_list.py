@@ -92,6 +92,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "later timers are in no order",
     ),
     Mutant(TIMERS, "if child + 1 < last and", "if child + 1 < last and not", "the later child moves up"),
+    Mutant(EVENTS, "gone += other == item", "gone += other >= item", "other releases are forgotten"),
+    Mutant(EVENTS, "        s.num_releases = count - gone\n", "        s.num_releases = count\n", "it stays listed"),
     Mutant(ENGINE, "    others = s.recovery + ", "    others = ", "recovery options are forgotten"),
     Mutant(ENGINE, "s.limited + s.asks", "s.asks", "limits are forgotten"),
     Mutant(ENGINE, " + s.migrates + s.watches", " + s.watches", "migration is forgotten"),

@@ -15,6 +15,7 @@ from faultsweep.simcore.engine.state import (
 from numpy.typing import NDArray
 
 _FEW_RELEASES = 32
+"""So many releases are a short list."""
 
 
 @kernel
@@ -55,8 +56,8 @@ def add_release(s: State, time: float, item: int) -> None:
 def drop_release(s: State, item: int) -> None:
     """Forget the expected release of a job or a down node, if there is one.
 
-    Among few, all are moved, by no place or by one: where it is would be guessed wrong by the processor. Among many it
-    is sought from the front: most are near it, and those behind it are moved faster than they are looked at.
+    In a short list every release is moved, by one place or by none, without a branch that the processor would often
+    mispredict. In a long one it is sought from the front: most are near it, and to move those behind it is fast.
     """
     count = s.num_releases
     if count <= _FEW_RELEASES:
