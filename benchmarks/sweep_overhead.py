@@ -38,6 +38,7 @@ import xarray as xr
 from faultsweep.cluster.connect import connect
 from faultsweep.simcore import simulate as simulating
 from faultsweep.simcore.engine.loop import advance
+from faultsweep.simcore.engine.steps import Meter
 from faultsweep.sweeps.open import open_results
 from faultsweep.sweeps.runner.prepare import attributes, prepare
 from faultsweep.sweeps.store.journal import JournalWriter
@@ -285,26 +286,16 @@ def simulations(small: bool) -> Figures:
     }
 
 
-class _TimedLoop:
-    """The compiled loop, with the processor time that it has taken in this process."""
-
-    def __init__(self) -> None:
-        self.taken_s = 0.0
-
-    def __call__(self, state: Any, budget: int) -> int:
-        began = time.thread_time_ns()
-        code = advance(state, budget)
-        self.taken_s += 1e-9 * (time.thread_time_ns() - began)
-        return code
+_LOOP = Meter(advance)
+"""The compiled loop, with the processor time that it has taken in this process."""
 
 
 def _time_loop() -> None:
-    simulating.advance = _TimedLoop()
+    simulating.advance = _LOOP
 
 
 def _loop_s() -> float:
-    loop: Any = simulating.advance
-    return float(loop.taken_s)
+    return _LOOP.taken_s
 
 
 def _processor_s(process: psutil.Process) -> float:

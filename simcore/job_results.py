@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 _ON_CLOCK = ("submit_s", "first_start_s", "start_s", "finish_s")
@@ -12,6 +14,15 @@ _MOST_KEPT = 2
 """Bytes that may be kept for each byte of the results, until they are made."""
 
 Arrays = Mapping[str, NDArray[Any]]
+
+
+@lru_cache(typed=True)  # typed, or 0 would be 0.0
+def constant(value: float, jobs: int) -> NDArray[Any]:
+    """Return the row of a result that is the same for all jobs: shape (jobs,), read only, in the memory of one value.
+
+    value : int for int64, float for float64.
+    """
+    return np.broadcast_to(np.asarray(value), jobs)
 
 
 class JobResults:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
+from itertools import compress
+from operator import is_, ne
 from typing import Any
 
 from faultsweep.simcore.contract import (
@@ -47,9 +49,7 @@ def resolve(values: Config) -> dict[str, Any]:
     """
     known, problems = known_parameters(values), []
     config = dict(_DEFAULTS) if known is PARAMETERS else {name: p.default for name, p in known.items()}
-    for name, value in values.items():
-        if name in _DEFAULTS and type(value) is _KINDS[name] and value == _DEFAULTS[name]:
-            continue  # most values are defaults, which are valid
+    for name, value in _not_defaults(values):
         try:
             if name not in known:
                 raise unknown_name("parameter", name, known)
@@ -59,6 +59,17 @@ def resolve(values: Config) -> dict[str, Any]:
     if problems:
         raise InputError("\n".join(problems))
     return config
+
+
+def _not_defaults(values: Config) -> Iterable[tuple[str, Any]]:
+    """Return the values that are not defaults, or of another type: most of those of a sweep are, and are valid."""
+    if all(map(is_, map(type, values.values()), map(_KINDS.get, values))):
+        return compress(values.items(), map(ne, values.values(), map(_DEFAULTS.get, values)))
+    return (item for item in values.items() if not _is_default(*item))
+
+
+def _is_default(name: str, value: Any) -> bool:
+    return name in _DEFAULTS and type(value) is _KINDS[name] and bool(value == _DEFAULTS[name])
 
 
 def known_parameters(values: Config) -> Mapping[str, Parameter]:

@@ -23,17 +23,17 @@ from faultsweep.simcore.engine.machine_code import is_compiled
 from faultsweep.simcore.engine.metrics import METRICS, per_job_results, run_metrics
 from faultsweep.simcore.engine.site_checks import SiteChecker
 from faultsweep.simcore.engine.state import State
-from faultsweep.simcore.engine.steps import Advance, Stopwatch, checked
+from faultsweep.simcore.engine.steps import Advance, Meter, Stopwatch, checked
 from faultsweep.simcore.engine.watch import SHORTEST_RUN_S, WITHOUT_LIMIT, check_end, named_jobs
 from faultsweep.simcore.failure_sources import source_for
-from faultsweep.simcore.job_results import JobResults
+from faultsweep.simcore.job_results import JobResults, constant
 from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
 from faultsweep.simcore.model.machines import CLUSTERS, FLAT, SITE, TORUS, Machine, parse_machine, round_up
 from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
 from faultsweep.simcore.parameters import check_combination, files_read, own_values, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.repeats import repeats_sentence
-from faultsweep.simcore.policies.failures.source import FailureSource, Span, TraceSource, unseen_sentence
+from faultsweep.simcore.policies.failures.source import DAY_S, FailureSource, Span, TraceSource, unseen_sentence
 from faultsweep.simcore.policies.limits import (
     check_owners,
     refused_sentence,
@@ -70,6 +70,7 @@ _FEW_RESERVED = 10_000
 _FEW_VISITS = 1 << 23
 """Where limits begin the pass anew at a start, or option D puts the queue in order at each return of a job, so many
 visits of waiting jobs take 0.2 s; those of 20,000 jobs on the largest of these machines take 3 to 6 s."""
+_FEW_FAILURES = 10_000
 _FEW_NODES = 4096
 """Where all of so many nodes fail at once, that takes no longer either; it grows with their square (lff, option C)."""
 
@@ -84,7 +85,7 @@ class Run:
     results : what gives ``jobs``.
     status : ``done``, or ``truncated`` if the run ended at the horizon or because a job restarted too often.
     elapsed_s : duration of the compiled simulation alone, s.
-    processor_s : processor time of this process meanwhile, s.
+    processor_s : processor time of the threads that ran it, s.
     config : the resolved configuration.
     events : the event trace if it was asked for.
     dropped : jobs of the log that were not simulated, by reason.
@@ -381,7 +382,7 @@ def _result(
     origin_s = given.span.origin_s
     return Run(
         metrics=metrics,
-        results=JobResults(results, origin_s, sum(array.nbytes for array in ran.state.arrays.values())),
+        results=JobResults(results, origin_s, ran.state.own_bytes),
         status="done" if ran.code == st.ALL_DONE else "truncated",
         elapsed_s=durations[0],
         processor_s=durations[1],
@@ -482,7 +483,7 @@ def _failure_free_response_s(
     """Return the responses of the same jobs without failures, which FSD is paired with; NaN without a recovery
     policy."""
     if given.config["recovery"] == "arrival":
-        return np.broadcast_to(np.nan, len(response_s))
+        return constant(math.nan, len(response_s))
     if given.source is None:
         return response_s
     config = {**given.config, "failures": "none", "horizon_s": math.inf, "time_scheduling": False}
@@ -666,10 +667,10 @@ def _run(given: _Given, rules: _Rules, option: NDArray[np.int64]) -> _Ran:
         go_on: Advance = stopwatch.advance if stopwatch else advance
         if watch.debug:
             go_on = checked(go_on, (SiteChecker if machine.kind == SITE else Checker)(state).check)
-        began, processor = time.perf_counter(), time.process_time()
         has_short_passes = not has_own and _has_short_passes(machine, len(prepared), state)
-        state, code = _advance_to_end(state, go_on, drawn, buffer, watch.progress, has_short_passes)
-        elapsed, processor = time.perf_counter() - began, time.process_time() - processor
+        meter, began = Meter(go_on), time.perf_counter()
+        state, code = _advance_to_end(state, meter, drawn, buffer, watch.progress, has_short_passes)
+        elapsed = time.perf_counter() - began
         if code != st.NO_SPACE:
             break
         capacity *= 4
@@ -679,7 +680,7 @@ def _run(given: _Given, rules: _Rules, option: NDArray[np.int64]) -> _Ran:
     if code == st.STUCK:
         waiting = prepared.job_id[np.isnan(state.job.finish)]
         raise InputError(f"{machine.name}: nodes never come up again that {named_jobs(waiting)} wait for")
-    return _Ran(state, code, buffer, elapsed, processor, stopwatch.passes_s if stopwatch else [])
+    return _Ran(state, code, buffer, elapsed, meter.taken_s, stopwatch.passes_s if stopwatch else [])
 
 
 class _Drawn:
@@ -698,6 +699,8 @@ class _Drawn:
         self._source, self._machine, self._base_rate = source, machine, base_rate
         self._look_ahead_s = _look_ahead_s(jobs, config)
         self._draw_s = float(jobs["submit_s"][-1]) + 2.0 * self._look_ahead_s
+        if source is not None and source.failures_per_day / DAY_S * self._draw_s < _FEW_FAILURES:
+            self._draw_s *= 1.25  # enough for most runs, and drawn as soon as fewer
 
     @property
     def known_until_s(self) -> float:

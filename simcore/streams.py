@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, overload
+from itertools import islice
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+Item = TypeVar("Item")
 
 _MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
@@ -35,6 +40,25 @@ def _sequence(seed: int, replicate: int, purpose: str) -> np.random.SeedSequence
 
 
 _shared_sequence = lru_cache(_sequence)
+
+
+class Kept(Generic[Item]):
+    """The items of an endless iterator that can be begun anew, the first of which are made once for all who ask."""
+
+    def __init__(self, begin: Callable[[], Iterator[Item]], most: int) -> None:
+        """Keep up to ``most`` items, which nobody may change."""
+        self._begin, self._most = begin, most
+        self._rest, self._kept = begin(), list[Item]()
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Item]:
+        """Yield the items from the first on."""
+        for at in range(self._most):
+            with self._lock:
+                if at == len(self._kept):
+                    self._kept.append(next(self._rest))
+            yield self._kept[at]
+        yield from islice(self._begin(), self._most, None)
 
 
 @overload

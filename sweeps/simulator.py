@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from faultsweep.simcore.engine.machine_code import ENTRIES, is_compiled, kernel_hash
@@ -70,6 +71,22 @@ _SIZED = (
     "information_pct",
 )
 """The parameters that decide whether a job of a log is larger than the machine."""
+
+
+@cache
+def _simulating() -> ModuleType:
+    """Import the simulator; an import inside a function takes 10 us each time."""
+    from faultsweep.simcore import simulate
+
+    return simulate
+
+
+@cache
+def _reading() -> ModuleType:
+    """Import what reads logs."""
+    from faultsweep.sweeps import logs
+
+    return logs
 
 
 def _looked_at(config: Config, workload: Workload) -> tuple[dict[str, str], Workload]:
@@ -168,15 +185,15 @@ class SimulatorTarget(Target):
         return {name: Known(*known) for name, known in impossible(config).items()}
 
     def _workload(self, config: Config) -> Any:
-        from faultsweep.sweeps.logs import is_model, is_name, load_configured
-
+        logs = _reading()
         # A model's jobs depend on more than its name.
-        named = ("log", "seed", "replicate", "offset", "num_jobs") if is_model(config["log"]) else ("log", "timezone")
+        is_model = logs.is_model(config["log"])
+        named = ("log", "seed", "replicate", "offset", "num_jobs") if is_model else ("log", "timezone")
         key = tuple(config[name] for name in named)
         if key not in self._loaded:
             self._forget_old_models()
-            workload = load_configured({**config, "log": self._log(config["log"])}, self.logs)
-            self._loaded[key] = workload if is_name(config["log"]) else replace(workload, name=config["log"])
+            workload = logs.load_configured({**config, "log": self._log(config["log"])}, self.logs)
+            self._loaded[key] = workload if logs.is_name(config["log"]) else replace(workload, name=config["log"])
         return self._loaded[key]
 
     def _forget_old_models(self) -> None:
@@ -428,12 +445,13 @@ class SimulatorTarget(Target):
             return self._simulate(config, events, trace)
 
     def _simulate(self, config: Config, events: bool, trace: bool) -> Any:
-        from faultsweep.simcore.simulate import simulate
-
-        parameters = {name: config[name] for name in known_parameters(config) if name in config and name != "log"}
+        parameters = {**config}
+        for name in (parameters.keys() - known_parameters(config).keys()) | {"log"}:
+            del parameters[name]
         parameters["failures"] = self._failures(config["failures"])
         parameters["machine"] = self._menu_file(config["machine"])
-        return simulate(self._workload(config), events=events, trace=trace, remembered=self._remembered, **parameters)
+        kept = self._remembered
+        return _simulating().simulate(self._workload(config), events=events, trace=trace, remembered=kept, **parameters)
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:
         """Return what the store keeps of a run."""

@@ -65,6 +65,8 @@ TRANSFORMS = "simcore/workloads/transforms.py"
 SOURCE = "simcore/policies/failures/source.py"
 MTBF = "simcore/policies/failures/mtbf.py"
 FITTING = "simcore/failure_logs/fitting.py"
+STREAMS = "simcore/streams.py"
+BUILD = "simcore/engine/build.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # timers
@@ -571,10 +573,20 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SAVING, "= 1 if saves else 0", "= 0", "no checkpoint is ever used"),
     Mutant(
         ALLOCATION,
-        "s.job.preemptions[job] > 0 else 0.0",
-        "s.job.preemptions[job] > 1 else 0.0",
+        "attempts_before(s, job) > 0 else 0.0",
+        "attempts_before(s, job) > 1 else 0.0",
         "no restart cost",
     ),
+    Mutant(
+        EVENTS,
+        "return int(s.job.restarts[job] + s.job.preemptions[job])",
+        "return int(s.job.restarts[job])",
+        "a job that left for another one begins as if it had never run",
+    ),
+    Mutant(STREAMS, "self._begin(), self._most, None)", "self._begin(), 0, None)", "the first numbers come again"),
+    Mutant(BUILD, '        or config["requeue_hold_s"] > 0\n', "", "no room for the timers of jobs that are held back"),
+    Mutant(BUILD, "        or _recovers(run)\n", "", "no room for the timers of jobs that recover"),
+    Mutant(BUILD, '        or config["dependencies"] == "log"\n', "", "no room for the timers of think times"),
     Mutant(
         LONG_QUEUE, " and remaining_estimate(s, job) > 0.0", "", "a job that is overdue from its start may be early"
     ),

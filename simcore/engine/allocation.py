@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
-from faultsweep.simcore.engine.events import add_release, drop_release, trace_row, whole_second
+from faultsweep.simcore.engine.events import add_release, attempts_before, drop_release, trace_row, whole_second
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import count_running, note_start
 from faultsweep.simcore.engine.pieces import count_pieces, give_back_pieces, holds_piece, next_job_on, windows_met
@@ -39,7 +39,7 @@ def remaining_estimate(s: State, job: int) -> float:
 @inlined
 def restart_cost(s: State, job: int) -> float:
     """Return how long a waiting job pauses when it starts, because it starts again, s."""
-    return s.restart_cost if s.restart_cost > 0.0 and s.job.restarts[job] + s.job.preemptions[job] > 0 else 0.0
+    return s.restart_cost if s.restart_cost > 0.0 and attempts_before(s, job) > 0 else 0.0
 
 
 @inlined

@@ -111,7 +111,7 @@ class _Idle:
         if self._template is not None:
             return self._template.copy()
         state = _idle(*self._about)
-        if sum(array.nbytes for array in state.arrays.values()) <= _MOST_KEPT:
+        if state.own_bytes <= _MOST_KEPT:
             self._template = Template(state)
         return state
 
@@ -226,9 +226,10 @@ def _sizes(
     reserved = reserves in (st.ALL_JOBS, st.TOP_JOBS)
     breakpoints = _breakpoints(machine, n) * capacity if reserved or reserves == st.IN_PLANS else 1
     return {
-        "job_f": n,
-        "job_i": n,
-        "agenda": _agenda(machine, n),
+        **dict.fromkeys(("given_times", "given_jobs", "job_f", "job_i"), n),
+        "movable_jobs": n if machine.kind == TORUS or _saves(machine, run) else 0,
+        "sequenced_jobs": n if config["event_order"] == "submits-first" else 0,
+        "agenda": _agenda(machine, config, run, n),
         "nodes": max(machine.nodes, machine.capacity),
         "lists": 2 * n + 2,
         "node_lists": max(machine.nodes, machine.capacity, _slots(machine, config, run, n)) + 2,
@@ -313,13 +314,22 @@ def _set_dependencies(s: State, dependencies: Dependencies | None) -> None:
     s.first_follower[:] = np.searchsorted(dependencies.after[order], np.arange(jobs + 1))
 
 
-def _agenda(machine: Machine, jobs: int) -> int:
-    """Return how many timers there can be: two of each running job, one of each other job and each node that is down;
-    on a site jobs share nodes, and have two more where others may take their place and one where they have."""
-    count = st.SOON + jobs + machine.capacity + 2
+def _agenda(machine: Machine, config: Mapping[str, Any], run: Run, jobs: int) -> int:
+    """Return how many timers there can be: two of each running job, one of each node that is down, and one of each
+    other job where such jobs have any; on a site jobs share nodes, and have two more where others may take their place
+    and one where they have."""
+    running = min(jobs, machine.capacity)
+    have_timers = (
+        machine.kind == SITE
+        or config["event_order"] == "submits-first"
+        or config["requeue_hold_s"] > 0
+        or _recovers(run)
+        or config["dependencies"] == "log"
+    )
+    count = st.SOON + (jobs if have_timers else running) + machine.capacity + 2
     if machine.site is None:
         return count
-    return count + 3 * min(jobs, machine.capacity) + st.PASS_KINDS + 2 * len(machine.site.windows)
+    return count + 3 * running + st.PASS_KINDS + 2 * len(machine.site.windows)
 
 
 def _listed(machine: Machine, config: Mapping[str, Any], run: Run, jobs: int, reserved: bool) -> int:

@@ -15,7 +15,7 @@ from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.finders import FINDERS
 from faultsweep.simcore.finders.boxes import box_nodes
-from faultsweep.simcore.model.machines import FLAT
+from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.catalogue import ROLES
 from numpy.typing import NDArray
 
@@ -123,7 +123,7 @@ class Checker:
         pauses = float(state.job.overhead_nodes.sum())
         suspended = int(state.num_suspended)
         held = int((state.job.eligible > state.job.submit).sum())
-        left = int(state.job.restarts.sum() + state.job.preemptions.sum())
+        left = int(attempts_of(state).sum())
         back = left - int((state.job.status == st.AWAY).sum())
         disturbances = (int(state.num_failures), int(state.moves), pauses, suspended, int(state.reorders), held, back)
         before, self._reservations = self._reservations, dict(self._reserved())
@@ -245,7 +245,8 @@ def _unasking(state: State, jobs: Nodes) -> Nodes:
 
 def _holds_nodes(state: State) -> NDArray[np.bool_]:
     """Tell of every job whether it holds nodes; those that end at this very instant may have given them back."""
-    return (state.job.status == st.RUNNING) & (state.job.early_released == 0)
+    running = state.job.status == st.RUNNING
+    return running & (state.job.early_released == 0) if state.event_order == st.SUBMITS_FIRST else running
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -357,7 +358,7 @@ def _check_queue(checker: Checker) -> str:
     if _stand_behind_recovered(state):
         return ""
     if state.recovery:
-        left = state.job.restarts + state.job.preemptions > 0
+        left = attempts_of(state) > 0
         queue, waiting = (jobs[~left[jobs]] for jobs in (queue, waiting))
     if state.in_tiers:
         waiting = waiting[np.argsort(-state.job.queue_rank[waiting], kind="stable")]
@@ -369,7 +370,13 @@ def _check_queue(checker: Checker) -> str:
 def _stand_behind_recovered(state: State) -> bool:
     """Tell whether jobs that were held until they could follow others may stand behind recovered ones, which keep their
     places, and so behind others that came later."""
-    return bool(state.recovery and state.follows and (state.job.restarts + state.job.preemptions > 0).any())
+    return bool(state.recovery and state.follows and (attempts_of(state) > 0).any())
+
+
+def attempts_of(state: State) -> NDArray[np.int64]:
+    """Return how often each job has run and left without a result."""
+    attempts: NDArray[np.int64] = state.job.restarts + (state.job.preemptions if state.kind == SITE else 0)
+    return attempts
 
 
 def has_ended(state: State) -> NDArray[np.bool_]:

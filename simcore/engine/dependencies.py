@@ -6,7 +6,13 @@ over. It then takes the place of its submission in the queue; its wait, its resp
 
 from __future__ import annotations
 
-from faultsweep.simcore.engine.events import comes_before, enqueue_behind, enqueue_by_arrival, trace_event
+from faultsweep.simcore.engine.events import (
+    attempts_before,
+    comes_before,
+    enqueue_behind,
+    enqueue_by_arrival,
+    trace_event,
+)
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import (
     ARRIVE_EVENT,
@@ -67,4 +73,4 @@ def become_eligible(s: State, job: int) -> None:
 @inlined
 def _is_passed(s: State, other: int, job: int) -> bool:
     """Tell whether a job that becomes eligible passes another one, which has not run yet and comes behind it."""
-    return s.job.restarts[other] + s.job.preemptions[other] == 0 and not comes_before(s, other, job)
+    return attempts_before(s, other) == 0 and not comes_before(s, other, job)

@@ -12,6 +12,7 @@ from faultsweep.simcore.engine.state import (
     WAITING,
     State,
 )
+from faultsweep.simcore.model.machines import SITE
 from numpy.typing import NDArray
 
 _FEW_RELEASES = 32
@@ -198,6 +199,14 @@ def trace_node_event(s: State, kind: int, node: int) -> None:
         s.trace_end = end + 1
 
 
+@inlined
+def attempts_before(s: State, job: int) -> int:
+    """Return how often a job has run and left without a result."""
+    if s.kind == SITE:
+        return int(s.job.restarts[job] + s.job.preemptions[job])
+    return int(s.job.restarts[job])
+
+
 @kernel
 def trace_row(s: State, kind: int, job: int, num_nodes: int) -> int:
     """Write the head of an event and return where its nodes go; the caller advances TRACE_END past them.
@@ -211,6 +220,6 @@ def trace_row(s: State, kind: int, job: int, num_nodes: int) -> int:
     s.trace[at] = s.now
     s.trace[at + 1] = kind
     s.trace[at + 2] = job
-    s.trace[at + 3] = s.job.restarts[job] + s.job.preemptions[job] if job >= 0 else 0
+    s.trace[at + 3] = attempts_before(s, job) if job >= 0 else 0
     s.trace[at + 4] = num_nodes
     return at + TRACE_HEAD

@@ -28,12 +28,16 @@ Bits = NDArray[np.uint64]
 Words = tuple[int, ...]
 Arrays = dict[str, NDArray[Any]]
 Shapes = dict[str, int | tuple[int, ...]]
-_Plan = tuple[list[tuple[str, np.dtype[Any], tuple[int, ...], int]], Ints, int]
-"""Of each array its name, type, shape and place in the block; all their words; the bytes of the block."""
+_Places = dict[str, tuple[np.dtype[Any], tuple[int, ...], int]]
+"""Of each array its type, its shape and its place in the block."""
+_Plan = tuple[_Places, Ints, int]
+"""The places of the arrays, all their words, and the bytes of the block."""
 WORDS = 4  # by which a kernel finds an array: its address, then up to three sides
 _BYTES = 8  # of an element, whatever its type
 _LINE = 64  # bytes of a line of the processor's cache
 _PAGE = 512  # elements that are copied, or known to be zeros, together
+GIVEN = "given"
+"""With this the names of tables begin that no run changes."""
 
 State = TypeVar("State", bound="Declared")
 SCALARS: dict[type, tuple[str, Any]] = {float: ("f", np.float64), int: ("i", np.int64)}
@@ -123,7 +127,7 @@ class Layout:
         """How many fields lie in each table, once all are declared."""
         return {name: self.rows(name) for name in self.tables}
 
-    def lay_out(self, shapes: Shapes, make: Callable[..., NDArray[Any]] = np.zeros) -> tuple[Arrays, Ints, Ints]:
+    def lay_out(self, shapes: Shapes, make: Callable[..., NDArray[Any]] = np.zeros) -> tuple[LaidOut, Ints, Ints]:
         """Return the arrays, the words by which kernels find them, int64 (tables, 4), and the block that they lie in.
 
         shapes : the length of the rows of a table, or the shape of an array. make : ``np.zeros`` or ``np.empty``.
@@ -133,19 +137,21 @@ class Layout:
             planned = self._last_plan = dict(shapes), self._plan_of(shapes)
         places, words, size = planned[1]
         memory = make(size + _LINE, np.uint8)
-        first = -memory.ctypes.data % _LINE
-        arrays = {name: np.ndarray(shape, dtype, memory, first + at) for name, dtype, shape, at in places}
+        address = memory.ctypes.data
+        first = -address % _LINE
+        block = memory[first : first + size]
         words = words.copy()
-        words[:, 0] += memory.ctypes.data + first
-        return arrays, words, memory[first : first + size].view(np.int64)
+        words[:, 0] += address + first
+        return LaidOut(block, places), words, block.view(np.int64)
 
     def _plan_of(self, shapes: Shapes) -> _Plan:
-        places, words, size = [], [], 0
+        places: _Places = {}
+        words, size = [], 0
         for name, (dtype, axes) in self.tables.items():
             rows = self.rows_of_tables[name]
             wanted = rows if axes == 1 and name in "fi" else shapes[name]
             shape = wanted if isinstance(wanted, tuple) else (rows, wanted) if axes == 2 else (wanted,)
-            places.append((name, dtype, shape, size))
+            places[name] = dtype, shape, size
             words.append(_words_of(size, shape))
             size += -(-math.prod(shape) * _BYTES // _LINE) * _LINE
         return places, np.array(words, np.int64), size
@@ -165,6 +171,28 @@ def _words_of(address: int, shape: tuple[int, ...]) -> Words:
     return (address, *shape, *[0] * (WORDS - 1 - len(shape)))
 
 
+class LaidOut(Arrays):
+    """Arrays by name; those that lie in a block are made when they are asked for.
+
+    A run uses few of them outside of kernels, which need none, and to make all takes 0.1 ms of a busy machine.
+    """
+
+    def __init__(self, block: NDArray[np.uint8], places: _Places, arrays: Arrays | None = None) -> None:
+        """Have arrays in a block, and others."""
+        super().__init__(arrays or {})
+        self.block, self._places = block, places
+
+    def __missing__(self, name: str) -> NDArray[Any]:
+        """Make an array of the block."""
+        dtype, shape, at = self._places[name]
+        array = self[name] = np.ndarray(shape, dtype, self.block, at)
+        return array
+
+    def with_arrays(self, arrays: Arrays) -> LaidOut:
+        """Return the same with other arrays in place of some."""
+        return LaidOut(self.block, self._places, {**self, **arrays})
+
+
 class Declared:
     """A declared class: its fields are attributes, which read and write the arrays."""
 
@@ -174,17 +202,17 @@ class Declared:
         """Lay out the fields."""
         hints = get_type_hints(cls, include_extras=True)
         hints = {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
-        cls.layout = Layout({name: hint for name, hint in hints.items() if name != "arrays"})
+        cls.layout = Layout(hints)
         for name, place in cls.layout.places.items():
             setattr(cls, name, _scalar(place) if place.is_scalar else _array(place))
         for name, part in cls.layout.parts.items():
             setattr(cls, name, _part(part))
             getattr(cls, name).__set_name__(cls, name)
 
-    def __init__(self, arrays: Arrays, words: Ints | None = None) -> None:
-        """Take the arrays of the layout, and the words by which kernels find them, if they are known."""
-        self.arrays = arrays
-        self._words = words
+    def __init__(self, arrays: LaidOut, words: Ints) -> None:
+        """Take the arrays of the layout, and the words by which kernels find them, which must stay alive as long as
+        those run: int64 (tables, 4)."""
+        self._arrays, self.words = arrays, words
 
     @classmethod
     def zeros(cls, **shapes: int | tuple[int, ...]) -> Self:
@@ -192,31 +220,40 @@ class Declared:
         return cls(*cls.layout.lay_out(shapes)[:2])
 
     @property
-    def words(self) -> Ints:
-        """The words by which kernels find the arrays, which must stay alive as long as they run: int64 (tables, 4)."""
-        if self._words is None:
-            layout = self.layout
-            self._words = np.array([layout.words_of(name, self.arrays[name]) for name in layout.tables], np.int64)
-        return self._words
+    def arrays(self) -> Arrays:
+        """All arrays by name, in the order of the layout."""
+        return {name: self._arrays[name] for name in self.layout.tables}
+
+    @property
+    def own_bytes(self) -> int:
+        """The memory that no other state has."""
+        return self._arrays.block.nbytes
 
     def with_arrays(self, **arrays: NDArray[Any]) -> Self:
         """Return the same with other arrays in place of some; it shares all others."""
         words = self.words.copy()
         for name, array in arrays.items():
             words[self.layout.numbers[name]] = self.layout.words_of(name, array)
-        return type(self)({**self.arrays, **arrays}, words)
+        return type(self)(self._arrays.with_arrays(arrays), words)
 
 
 class Template(Generic[State]):
     """A state of which there are to be copies, each of which is worked on; spans of zeros are not kept."""
 
     def __init__(self, state: State) -> None:
-        """Keep what a state has now."""
-        self._kind = type(state)
-        self._shapes: Shapes = {name: array.shape for name, array in state.arrays.items()}
-        arrays, _, block = self._kind.layout.lay_out(self._shapes)
-        for name, array in state.arrays.items():
-            arrays[name][...] = array
+        """Keep what a state has now; its tables that no run changes are then those of all copies."""
+        self._kind, layout = type(state), type(state).layout
+        all_arrays = state.arrays
+        self._shared = {name: array for name, array in all_arrays.items() if name.startswith(GIVEN)}
+        self._words = [(layout.numbers[name], layout.words_of(name, array)) for name, array in self._shared.items()]
+        for array in self._shared.values():
+            array.flags.writeable = False
+        self._shapes: Shapes = {name: array.shape for name, array in all_arrays.items()}
+        self._shapes |= dict.fromkeys(self._shared, 0)
+        arrays, _, block = layout.lay_out(self._shapes)
+        for name, array in all_arrays.items():
+            if name not in self._shared:
+                arrays[name][...] = array
         self._spans = [(span, block[span].copy() if is_used else 0) for span, is_used in _spans(block)]
 
     def copy(self) -> State:
@@ -224,6 +261,9 @@ class Template(Generic[State]):
         arrays, words, block = self._kind.layout.lay_out(self._shapes, np.empty)
         for span, values in self._spans:
             block[span] = values
+        arrays |= self._shared
+        for number, found in self._words:
+            words[number] = found
         return self._kind(arrays, words)
 
 
@@ -237,17 +277,17 @@ def _spans(block: Ints) -> list[tuple[slice, bool]]:
 
 
 def _part(part: type[Declared]) -> cached_property[Declared]:
-    return cached_property(lambda self: part(self.arrays))
+    return cached_property(lambda self: part(self._arrays, self.words))
 
 
 def _scalar(place: Place) -> property:
     table, row = place.table, place.row
 
     def read(self: Declared) -> Any:
-        return self.arrays[table][row]
+        return self._arrays[table][row]
 
     def write(self: Declared, value: Any) -> None:
-        self.arrays[table][row] = value
+        self._arrays[table][row] = value
 
     return property(read, write)
 
@@ -256,7 +296,7 @@ def _array(place: Place) -> property:
     table, row = place.table, place.row
 
     def read(self: Declared) -> Any:
-        return self.arrays[table] if row < 0 else self.arrays[table][row]
+        return self._arrays[table] if row < 0 else self._arrays[table][row]
 
     return property(read)
 
@@ -273,6 +313,8 @@ FloatTables = Annotated[Floats, Whole(3)]
 BitTables = Annotated[Bits, Whole(3)]
 FloatOfJob = Annotated[Floats, Row("job_f")]
 IntOfJob = Annotated[Ints, Row("job_i")]
+GivenFloat = Annotated[Floats, Row(f"{GIVEN}_times")]
+GivenInt = Annotated[Ints, Row(f"{GIVEN}_jobs")]
 AgendaRow = Annotated[Floats, Row("agenda")]
 ListRow = Annotated[Ints, Row("lists")]
 FailureRow = Annotated[Floats, Row("failures")]

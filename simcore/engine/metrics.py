@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from faultsweep.simcore.engine.order_statistics import values_at
 from faultsweep.simcore.engine.state import DONE, MISSED, REFUSED, State
+from faultsweep.simcore.job_results import constant
 from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.recovery.measures import LETTERS, recovery_measures
 from numpy.typing import NDArray
@@ -199,7 +200,8 @@ def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
     Of a job that has waited for others, the submission is when it became eligible.
     """
     submit, run, finish = s.job.eligible, s.job.work, s.job.finish
-    start = np.where(np.isnan(finish), np.nan, s.job.start)
+    unfinished = np.isnan(finish)
+    start = np.where(unfinished, np.nan, s.job.start) if unfinished.any() else s.job.start
     response = finish - submit
     return {
         "submit_s": submit,
@@ -219,13 +221,13 @@ def per_job_results(s: State, bound_s: float) -> dict[str, NDArray[Any]]:
         "work_lost_node_s": s.job.lost_nodes,
         "checkpoint_overhead_s": _or_zeros(s.job.overhead, len(run)),
         "checkpoints": _or_zeros(s.job.checkpoints, len(run)),
-        "migrations": s.job.migrations,
+        "migrations": _or_zeros(s.job.migrations, len(run)),
     }
 
 
 def _or_zeros(row: NDArray[Any], jobs: int) -> NDArray[Any]:
     """Return a row of the state, zeros where the run has no such row."""
-    return row if len(row) else np.broadcast_to(row.dtype.type(0), jobs)
+    return row if len(row) else constant(row.dtype.type(0).item(), jobs)
 
 
 def run_metrics(
@@ -276,6 +278,8 @@ def _job_metrics(jobs: Mapping[str, NDArray[Any]], finished: _Chosen) -> dict[st
 
 def _sum(values: NDArray[Any]) -> float:
     """Return the sum that ``np.sum`` gives, which takes twice as long for as many values as a run has jobs."""
+    if values.strides == (0,) and not values[:1].any():  # none, or all zero
+        return 0.0
     return float(np.add.reduce(values))
 
 
@@ -294,7 +298,7 @@ def _statistics(values: NDArray[np.float64]) -> list[float]:
         return [mean, float(np.median(values)), *map(float, np.percentile(values, (90, 99))), largest]
     at = [(count - 1) * share for share in _SHARES]
     places = (count - 1) // 2, count // 2, *(int(place) + step for place in at for step in (0, 1))
-    low, high, *around = values_at(values, places)
+    low, high, *around = values_at(values, places, largest)
     p90, p99 = _between(around[0], around[1], at[0]), _between(around[2], around[3], at[1])
     return [mean, (low + high) / 2.0, p90, p99, largest]
 
@@ -313,7 +317,9 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: _Chosen, l
     nodes = float(s.nodes)
     capacity = (last - first) * nodes
     work = jobs["requested_size"] * jobs["run_s"]
-    utilisation = ratio(_sum(work[finished]), capacity)
+    submitted_node_s = _sum(work)
+    done_node_s = submitted_node_s if has_all else _sum(work[finished])
+    utilisation = ratio(done_node_s, capacity)
     unused = ratio(s.unused, capacity)
     span = float(jobs["submit_s"].max()) - first if submitted else np.nan
     count = len(work[finished])
@@ -330,7 +336,7 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: _Chosen, l
         "lost_to_preemption": ratio(_sum(s.job.preempted_nodes) if s.kind == SITE else 0.0, capacity),
         "lost_to_overhead": ratio(_sum(s.job.overhead_nodes), capacity),
         "makespan_s": last - first,
-        "offered_load": ratio(_sum(work), nodes * span),
+        "offered_load": ratio(submitted_node_s, nodes * span),
         "failures_seen_per_day": ratio(s.num_failures, last - first) * 86400.0,
         "one_hit_work_loss_ratio": s.num_failures * utilisation / (2.0 * count) if count else np.nan,
     }

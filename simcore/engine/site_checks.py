@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine import state as st
-from faultsweep.simcore.engine.checks import Checker, common_checks, has_ended, seen_jobs
+from faultsweep.simcore.engine.checks import Checker, attempts_of, common_checks, has_ended, seen_jobs
 from faultsweep.simcore.engine.cores import WORD
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.recovery import ORIGINAL_NODES
@@ -230,7 +230,7 @@ class SiteChecker(Checker):
     def _reserved_end(self, job: int, start: tuple[float, float]) -> tuple[float, float]:
         """Return the point at which the reservation of a waiting job ends, rounded as the engine does."""
         state = self.state
-        restart = state.restart_cost if state.job.restarts[job] + state.job.preemptions[job] else 0.0
+        restart = state.restart_cost if attempts_of(state)[job] else 0.0
         end = start[0] + state.start_delay + restart + (state.job.estimate[job] - state.job.saved[job])
         return (float(end), start[1]) if end > start[0] else (start[0], start[1] + 1.0)
 

@@ -22,6 +22,8 @@ from faultsweep.simcore.engine.layout import (
     Floats,
     FloatTable,
     FloatVector,
+    GivenFloat,
+    GivenInt,
     IntOfJob,
     Ints,
     IntTable,
@@ -138,16 +140,19 @@ TRACE_HEAD = 5  # numbers of an event in the trace before its nodes
 
 FloatOfSaving = Annotated[Floats, Row("saving_times")]
 IntOfSaving = Annotated[Ints, Row("saving_jobs")]
+IntOfSiteJob = Annotated[Ints, Row("site_jobs")]
+IntOfMovable = Annotated[Ints, Row("movable_jobs")]
+IntInSequence = Annotated[Ints, Row("sequenced_jobs")]
 
 
 class CommonJobs(Declared):
-    """What is known of each job on all machines: arrays of shape (jobs,), or (0,) for what is saved of jobs where none
-    are saved."""
+    """What is known of each job on all machines: arrays of shape (jobs,), or (0,) for what no job of the run has, such
+    as checkpoints where none are made."""
 
-    submit: FloatOfJob  # submission, s
+    submit: GivenFloat  # submission, s
     eligible: FloatOfJob  # submission, or when a job that was held may start; waits count from then, s
-    work: FloatOfJob  # run time that the job needs, s
-    estimate: FloatOfJob  # run time that the scheduler believes, s
+    work: GivenFloat  # run time that the job needs, s
+    estimate: GivenFloat  # run time that the scheduler believes, s
     start: FloatOfJob  # when the last attempt started to run (after the start delay)
     first_start: FloatOfJob  # start of the first attempt, s
     finish: FloatOfJob  # s; NaN before
@@ -160,19 +165,18 @@ class CommonJobs(Declared):
     overhead_nodes: FloatOfJob  # node-seconds held during all pauses, migrations among them
     saving_since: FloatOfSaving  # when the checkpoint or move began that is under way
     grown: FloatOfSaving  # work saved, times the nodes held then beyond those submitted, node-seconds
-    requested: IntOfJob  # nodes submitted
-    size: IntOfJob  # nodes after rounding to a possible size
+    requested: GivenInt  # nodes submitted
+    size: GivenInt  # nodes after rounding to a possible size
     allocated: IntOfJob  # nodes held by the current attempt (growth)
     status: IntOfJob  # FUTURE, WAITING, RUNNING, DONE, AWAY, HELD, HALTED, REFUSED or MISSED
     restarts: IntOfJob  # times that a failure killed it
-    preemptions: IntOfJob  # times that it left for another job
-    migrations: IntOfJob  # moves to other nodes
+    preemptions: IntOfSiteJob  # times that it left for another job
+    migrations: IntOfMovable  # moves to other nodes
     checkpoints: IntOfSaving  # checkpoints completed
     unused_checkpoint: IntOfSaving  # the saved state is a checkpoint of the current attempt
     checkpoints_used: IntOfSaving  # checkpoints that a restart went on from
 
 
-IntOfSiteJob = Annotated[Ints, Row("site_jobs")]
 FloatOfSiteJob = Annotated[Floats, Row("site_times")]
 FloatInOrder = Annotated[Floats, Row("ordered_times")]
 IntInOrder = Annotated[Ints, Row("ordered_jobs")]
@@ -202,16 +206,16 @@ class Jobs(CommonJobs):
     fixed_utility: FloatInOrder  # of a recovered job; NaN if it follows from the order
     reserved: FloatOfReservation  # reserved start (conservative) ...
     reserved_rank: FloatOfReservation  # ... and its rank among the events of that time
-    box: IntOfJob  # packed box (torus) ...
+    box: IntOfMovable  # packed box (torus) ...
     slot: IntOfJob  # ... or slot of the node mask (flat)
-    sequence: IntOfJob  # order of starts
+    sequence: IntInSequence  # order of starts (submits-first)
     reserved_box: IntOfReservation  # reserved box (conservative, torus)
     kind: IntOfReservation  # LENGTHS x level of its size + class of its length (conservative, flat) ...
     asked: IntOfReservation  # ... of the last pass it has been offered all gains before this one ...
     latest_gain: FloatOfReservation  # ... it is none for it that gets earlier where nodes come back only later, s ...
     reserved_row: IntOfReservation  # ... row of the profile at which it begins ...
     until_row: IntOfReservation  # ... and at which it, or the job once it runs, ends
-    early_released: IntOfJob  # nodes were counted as free before the completion of the same instant (submits-first)
+    early_released: IntInSequence  # nodes were counted as free before it completed in the same instant (submits-first)
     saving: IntOfSaving  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
     option: IntInOrder  # recovery option, a position in OPTIONS
     association: IntInOrder  # leaf of the tree of accounts that its usage counts for (multifactor); -1: none

@@ -318,6 +318,7 @@ class _Session:
         self._closed: dict[str, int] = {}
         self._segments = 0
         self._prepared: set[Hashable] = set()
+        self._last_named: list[Any] | None = None
         self.preparing_s = 0.0
         self.name = name = f"{context.run_id}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         if context.folder is not None and self._sees(context.folder):
@@ -368,10 +369,14 @@ class _Session:
         """
         start, target = time.perf_counter(), self.context.target
         try:
+            named = [config.get(name) for name in target.compiled_by]
+            if named == self._last_named:
+                return ""
             kind = target.preparation(config)
             if kind not in self._prepared:
                 target.warm(config)
                 self._prepared.add(kind)
+            self._last_named = named
         except BaseException as error:  # whatever a target raises: the run that follows gives it to its cell
             return describe_error(error)
         finally:

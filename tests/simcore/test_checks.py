@@ -20,7 +20,7 @@ from faultsweep.simcore.engine.site_checks import SiteChecker
 from faultsweep.simcore.engine.steps import checked
 from faultsweep.simcore.model.dependencies import PAIRS, Dependencies
 from faultsweep.simcore.model.failure_trace import FailureTrace
-from faultsweep.simcore.model.machines import parse_machine, round_up
+from faultsweep.simcore.model.machines import SITE, parse_machine, round_up
 from faultsweep.simcore.parameters import resolve
 from faultsweep.simcore.policies.scheduling import backfill
 from faultsweep.simcore.simulate import simulate
@@ -380,8 +380,8 @@ def test_ends_of_reservations_are_rounded_as_in_the_engine():
     """To take the saved work off the end instead of off the estimate gives another last digit."""
     start, estimate, saved = 9684.428891151276, 5424.881979086215, 3577.5250439374995
     assert start + estimate - saved != start + (estimate - saved)
-    job = SimpleNamespace(estimate=[estimate], saved=[saved], restarts=[2], preemptions=[0])
-    state = SimpleNamespace(job=job, restart_cost=0.0, start_delay=0.0)
+    job = SimpleNamespace(estimate=[estimate], saved=[saved], restarts=np.array([2]), preemptions=np.array([0]))
+    state = SimpleNamespace(job=job, kind=SITE, restart_cost=0.0, start_delay=0.0)
     end = SiteChecker._reserved_end(SimpleNamespace(state=state), 0, (start, 0.0))
     assert end == (start + (estimate - saved), 0.0)
 

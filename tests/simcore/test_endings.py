@@ -18,6 +18,7 @@ from faultsweep.simcore.engine.clusters.communication import Communication
 from faultsweep.simcore.engine.jit import is_interpreted
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.watch import RETURN_AFTER_NS, WITHOUT_LIMIT, check_end
+from faultsweep.simcore.model.dependencies import Dependencies
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import parse_machine
 from faultsweep.simcore.model.workload import Workload
@@ -366,3 +367,42 @@ def test_jobs_whose_nodes_never_come_up_are_named(machine):
     for down_s in (-1.0, np.nan, 5e12):
         with pytest.raises(InputError, match=r"failure 1 has a down time of \S+ s \(valid: 0 to 4.39805e\+12\)"):
             simulate(case, machine=machine, scheduler="fcfs", failures=replace(broken, down_s=np.array([down_s])))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"requeue_hold_s": 1e4},
+        {"recovery": "all-e", "requeue_hold_s": 1e4},
+        {"recovery": "manual", "manual_delay_h": 3.0},
+        {"checkpoint": "periodic", "checkpoint_interval_s": 5.0, "checkpoint_cost_s": 1.0, "requeue_hold_s": 1e4},
+    ],
+    ids=lambda options: " ".join(options),
+)
+@pytest.mark.parametrize("machine", ["flat:1", "torus:1x1x1"])
+def test_each_job_that_is_away_may_have_a_timer(machine, options):
+    """All are killed before the first one comes back."""
+    failing = failures(*((at + 0.5, 0) for at in range(300)))
+    run = simulate(jobs(*[(0, 50, 1)] * 300), machine=machine, scheduler="fcfs", failures=failing, **options)
+    assert run.status == "done"
+    assert run.metrics["restarts"] == 300
+    assert run.metrics["jobs_hit"] == 300
+
+
+@pytest.mark.parametrize("machine", ["flat:1", "torus:1x1x1"])
+def test_each_job_that_thinks_may_have_a_timer(machine):
+    count = 300
+    pairs = np.arange(1, count + 1), np.zeros(count, np.int64), np.arange(count) + 5.0
+    workload = replace(jobs(*[(0, 50, 1)] * (count + 1)), dependencies=Dependencies(*pairs))
+    run = simulate(workload, machine=machine, scheduler="fcfs", dependencies="log")
+    assert run.metrics["makespan_s"] == 50 + 5 + 50 * count
+
+
+@pytest.mark.parametrize("machine", ["flat:300", "torus:10x10x3"])
+def test_each_running_job_may_have_two_timers(machine):
+    options = {"checkpoint": "periodic", "checkpoint_interval_s": 5.0, "checkpoint_cost_s": 1.0}
+    options["failures"] = failures(*((12.25 + at / 1000, at) for at in range(290)))
+    many = jobs(*[(0, 50, 1)] * 700)
+    run = simulate(many, machine=machine, scheduler="fcfs", **options)
+    assert run.status == "done"
+    assert run.metrics["restarts"] == 290

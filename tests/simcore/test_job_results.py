@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 import weakref
 
 import numpy as np
 import pytest
 from faultsweep.simcore import job_results
-from faultsweep.simcore.job_results import JobResults
+from faultsweep.simcore.job_results import JobResults, constant
 from faultsweep.simcore.simulate import simulate
 from faultsweep.sweeps.logs import load_workload
 
@@ -55,3 +56,12 @@ def test_nothing_is_kept_of_a_state_that_is_much_larger():
     del state
     assert gone() is None
     assert results.made()["size"].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_constant_row_takes_the_memory_of_one_value_and_has_the_type_of_that():
+    for value in (0, 0.0, -1, math.nan, 0):
+        row = constant(value, 1000)
+        assert row.dtype == (np.int64 if isinstance(value, int) else np.float64)
+        assert np.array_equal(row, np.full(1000, value), equal_nan=True)
+        assert row.strides == (0,)
+        assert not row.flags.writeable

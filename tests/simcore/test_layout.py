@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from faultsweep.simcore.engine.layout import Declared, FloatOfJob, FloatTable, IntOfJob, Template
+from faultsweep.simcore.engine.layout import Declared, FloatOfJob, FloatTable, GivenInt, IntOfJob, Template
 
 
 class Example(Declared):
-    """Scalars, rows of two tables and an array of its own."""
+    """Scalars, rows of three tables, one of which no run changes, and an array of its own."""
 
     now: float
+    size: GivenInt
     first: FloatOfJob
     second: FloatOfJob
     third: IntOfJob
@@ -21,7 +22,11 @@ class Example(Declared):
 
 
 def made(jobs: int, masks: int) -> Example:
-    return Example.zeros(job_f=jobs, job_i=jobs, masks=(masks, 3))
+    return Example.zeros(given_jobs=jobs, job_f=jobs, job_i=jobs, masks=(masks, 3))
+
+
+def own_arrays(state: Example) -> list[np.ndarray]:
+    return [array for name, array in state.arrays.items() if name != "given_jobs"]
 
 
 def check(state: Example) -> None:
@@ -34,7 +39,6 @@ def test_words_are_the_addresses_and_sides_of_the_arrays():
         check(state)
         assert not any(array.any() or array.ctypes.data % 64 for array in state.arrays.values())
         state.now, state.first[:], state.masks[:] = 1.0, 2.0, 3.0
-        check(Example(state.arrays))
         other = state.with_arrays(masks=np.zeros((9, 3)))
         check(other)
         other.second[:] = 4.0
@@ -43,8 +47,9 @@ def test_words_are_the_addresses_and_sides_of_the_arrays():
             state.with_arrays(masks=np.zeros(9))
 
 
-def test_copies_of_a_state_have_each_of_its_bits_and_share_nothing():
+def test_copies_of_a_state_have_each_of_its_bits_and_share_only_what_no_run_changes():
     state = made(5, 4)
+    state.size[:] = [1, 0, 3, 0, 5]
     state.now, state.first[3], state.third[:] = -0.0, np.nan, 7
     state.masks[1, 2], state.masks[2, 0] = -0.0, 2.0
     template = Template(state)
@@ -54,8 +59,22 @@ def test_copies_of_a_state_have_each_of_its_bits_and_share_nothing():
         copy = template.copy()
         check(copy)
         assert {name: array.tobytes() for name, array in copy.arrays.items()} == expected
-        for array in copy.arrays.values():
+        assert copy.arrays["given_jobs"] is state.arrays["given_jobs"]
+        with pytest.raises(ValueError, match="read-only"):
+            copy.size[0] = 9
+        for array in own_arrays(copy):
             array[...] = 9
+
+
+def test_a_copy_finds_the_same_arrays_before_and_after_it_has_made_all():
+    """They are made when they are asked for, and a part of the state or a state with other arrays may ask first."""
+    state = made(5, 4)
+    other = state.with_arrays(masks=np.ones((2, 3)))
+    other.second[:] = 7.0
+    assert state.second.tolist() == [7.0] * 5
+    assert state.arrays["masks"].shape == (4, 3)
+    assert other.masks.shape == (2, 3)
+    assert list(state.arrays) == list(Example.layout.tables)
 
 
 @pytest.mark.parametrize(("jobs", "masks"), [(0, 0), (1, 0), (0, 1)])
@@ -76,6 +95,7 @@ def test_copies_of_a_state_are_right_wherever_its_zeros_are(jobs):
             copy = template.copy()
             for name, array in copy.arrays.items():
                 assert np.array_equal(array, expected[name]), name
+            for array in own_arrays(copy):
                 array[...] = -1
             del copy, array
 

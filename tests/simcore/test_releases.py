@@ -29,7 +29,7 @@ def test_releases_are_forgotten_one_by_one(count):
     """In any order, with equal times, nodes that are down among them, and items that are not listed."""
     columns = {"submit_s": 0.0, "work_s": 1.0, "estimate_s": 1.0, "requested": 1, "size": 1}
     jobs = {name: np.full(JOBS, value) for name, value in columns.items()}
-    config = resolve({"machine": "flat:4", "scheduler": "fcfs"})
+    config = resolve({"machine": "flat:4", "scheduler": "fcfs", "requeue_hold_s": 1.0})  # rows for jobs that wait
     state = build_state(jobs, parse_machine("flat:4"), config, None, tracing=False)
     random = np.random.default_rng(count)
     items, times = random.permutation(np.arange(-4, JOBS - 4))[:count], random.integers(0, 9, count) + 0.0

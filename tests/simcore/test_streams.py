@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count, islice
+
 import numpy as np
-from faultsweep.simcore.streams import round_ms, stream, stream_that_spawns
+import pytest
+from faultsweep.simcore.streams import Kept, round_ms, stream, stream_that_spawns
 
 
 def test_streams_are_pinned():
@@ -29,3 +33,27 @@ def test_streams_that_a_user_spawns_from_are_the_same_each_time():
 def test_round_ms():
     assert round_ms(1.23449) == 1.234
     assert round_ms(np.array([0.0004, 7.0, 1e9 + 0.0006])).tolist() == [0.0, 7.0, 1e9 + 0.001]
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 100])
+def test_kept_items_are_made_once_and_those_behind_them_anew(most):
+    begun = []
+
+    def squares():
+        begun.append(0)
+        for number in count():
+            begun[-1] += 1
+            yield number * number
+
+    kept = Kept(squares, most)
+    for length in (3, 8, 0, 2, 8):
+        assert list(islice(kept, length)) == [number * number for number in range(length)]
+    assert begun[0] == min(most, 8)
+    assert (len(begun) == 1) == (most >= 8)
+
+
+def test_threads_that_take_the_kept_items_at_once_get_the_same():
+    kept = Kept(lambda: iter(count()), 500)
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda _: list(islice(kept, 600)), range(8)))
+    assert taken == [list(range(600))] * 8

@@ -63,9 +63,8 @@ def expected(events, known=()):
 def state():
     columns = {"submit_s": 0.0, "work_s": 1.0, "estimate_s": 1.0, "requested": 1, "size": 1}
     jobs = {name: np.full(JOBS, value) for name, value in columns.items()}
-    return build_state(
-        jobs, parse_machine("flat:1"), resolve({"machine": "flat:1", "scheduler": "fcfs"}), None, tracing=False
-    )
+    config = {"machine": "flat:1", "scheduler": "fcfs", "requeue_hold_s": 1.0}  # each job may have a timer
+    return build_state(jobs, parse_machine("flat:1"), resolve(config), None, tracing=False)
 
 
 def drawn(seed, count, most):

@@ -45,8 +45,8 @@ def build_clusters(
     largest = int(jobs["size"].max())
     rows = failure_rows(failures)
     state = ClusterState.zeros(
-        job_f=n,
-        job_i=n,
+        **dict.fromkeys(("given_times", "given_jobs", "job_f", "job_i", "movable_jobs"), n),
+        site_jobs=0,
         saving_times=n,
         saving_jobs=n,
         parts=(n, k),

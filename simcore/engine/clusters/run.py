@@ -19,7 +19,7 @@ from faultsweep.simcore.engine.clusters.loop import advance_clusters
 from faultsweep.simcore.engine.clusters.state import ClusterState
 from faultsweep.simcore.engine.event_trace import TraceBuffer
 from faultsweep.simcore.engine.interruptible import interruptible
-from faultsweep.simcore.engine.steps import Stopwatch, checked
+from faultsweep.simcore.engine.steps import Meter, Stopwatch, checked
 from faultsweep.simcore.engine.watch import WITHOUT_LIMIT, check_end, named_jobs
 from faultsweep.simcore.model.failure_trace import FailureTrace
 from faultsweep.simcore.model.machines import Machine, parse_machine
@@ -166,9 +166,9 @@ class _Run:
 
     def to_end(self) -> Ran:
         """Call the kernel until the run ends."""
-        began, processor = time.perf_counter(), time.process_time()
+        meter, began = Meter(self._go_on), time.perf_counter()
         while True:
-            code = int(self._go_on(self.state, WITHOUT_LIMIT))
+            code = int(meter(self.state, WITHOUT_LIMIT))
             self._drain()
             if code == st.NEED_FAILURES:
                 self._draw_further()
@@ -176,10 +176,10 @@ class _Run:
                 break
             if self._watch.progress is not None:
                 self._watch.progress(float(self.state.finished) / self.state.job.submit.shape[0])
-        elapsed, processor = time.perf_counter() - began, time.process_time() - processor
+        elapsed = time.perf_counter() - began
         decisions = np.concatenate(self._decisions) if self._decisions else np.zeros((0, cs.NUM_DECISION_COLUMNS))
         passes = self._stopwatch.passes_s if self._stopwatch else []
-        return Ran(self.state, code, self._buffer, decisions, elapsed, processor, passes)
+        return Ran(self.state, code, self._buffer, decisions, elapsed, meter.taken_s, passes)
 
     def _drain(self) -> None:
         """Empty the buffers of events and of the agent's steps."""

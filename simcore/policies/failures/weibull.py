@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from faultsweep.simcore.contract import Parameter, Policy
 from faultsweep.simcore.policies.failures.source import DAY_S, Block, DrawnSource, Span
-from faultsweep.simcore.streams import stream
+from faultsweep.simcore.streams import Kept, stream
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -24,6 +24,8 @@ WEIBULL = ("down_time_s", "weibull_shape", "weibull_scale_s", "zipf_alpha")
 
 BLOCK = 512  # failures drawn at a time, about
 LARGEST_BLOCK = 65_536
+_KEPT = 4096
+"""Random numbers of a stream, about, that are kept for other runs."""
 _STEPS = 1024
 MAX_GAP_MS = 2.0**52  # 143,000 years: longer gaps are cut, so that a block of them can be summed in int64
 OWN_DOWN_TIME_S = 120.0  # the paper's shortest and most used, r = 2 min
@@ -92,32 +94,58 @@ def weibull_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSourc
     if window % 2:
         raise InputError(f"burst_window: {window} is odd (valid: even numbers of failures; 2 is uncorrelated)")
 
-    def gaps() -> Iterator[NDArray[np.int64]]:
-        rng = stream(config["seed"], config["replicate"], "failures/times")
-        size = window * max(1, BLOCK // window)
-        while True:
-            drawn = weibull_gaps_ms(exponentials(rng, size), config["weibull_shape"], config["weibull_scale_s"])
-            yield order_segments(drawn, window)
+    size = window * max(1, BLOCK // window)
 
-    return zipf_source(config, nodes, gaps(), ("burst_window",))
+    def gaps() -> Iterator[NDArray[np.int64]]:
+        for drawn in _exponentials(config["seed"], config["replicate"], size):
+            scaled = weibull_gaps_ms(drawn, config["weibull_shape"], config["weibull_scale_s"])
+            yield order_segments(scaled, window)
+
+    return zipf_source(config, nodes, gaps(), size, ("burst_window",))
+
+
+@lru_cache(maxsize=4)
+def _exponentials(seed: int, replicate: int, size: int) -> Kept[NDArray[np.float64]]:
+    """Return the standard exponential numbers of a run, so many at a time; many runs of a sweep have the same."""
+
+    def drawn() -> Iterator[NDArray[np.float64]]:
+        rng = stream(seed, replicate, "failures/times")
+        while True:
+            yield exponentials(rng, size)
+
+    return Kept(drawn, _most_kept(size))
+
+
+@lru_cache(maxsize=4)
+def _places(seed: int, replicate: int, size: int, nodes: int, alpha: float) -> Kept[NDArray[np.int64]]:
+    """Return the nodes that fail in a run, so many at a time."""
+
+    def drawn() -> Iterator[NDArray[np.int64]]:
+        rng = stream(seed, replicate, "failures/nodes")
+        while True:
+            yield draw_nodes(rng, size, nodes, alpha)
+
+    return Kept(drawn, _most_kept(size))
+
+
+def _most_kept(size: int) -> int:
+    return max(1, _KEPT // size)
 
 
 def zipf_source(
-    config: dict[str, Any], nodes: int, gaps: Iterator[NDArray[np.int64]], own: tuple[str, ...]
+    config: dict[str, Any], nodes: int, gaps: Iterator[NDArray[np.int64]], size: int, own: tuple[str, ...]
 ) -> DrawnSource:
-    """Return failures with these Weibull times between them, ms, at nodes by Zipf's law; ``own`` are the parameters of
-    the source."""
+    """Return failures with these Weibull times between them, ms, ``size`` at a time, at nodes by Zipf's law; ``own``
+    are the parameters of the source."""
     down_s = config["down_time_s"] if config["down_time_s"] >= 0 else OWN_DOWN_TIME_S
 
     def blocks() -> Iterator[Block]:
-        places = stream(config["seed"], config["replicate"], "failures/nodes")
         now = 0
-        for drawn in gaps:
+        places = _places(config["seed"], config["replicate"], size, nodes, config["zipf_alpha"])
+        for drawn, node in zip(gaps, places, strict=False):  # both are endless
             time_ms = now + np.cumsum(drawn)
             now = int(time_ms[-1])
-            yield Block(
-                time_ms, draw_nodes(places, len(drawn), nodes, config["zipf_alpha"]), np.full(len(drawn), down_s)
-            )
+            yield Block(time_ms, node, np.full(size, down_s))
 
     names = ("seed", "replicate", "weibull_shape", "weibull_scale_s", "zipf_alpha", *own)
     facts = {name: config[name] for name in names} | {"nodes": nodes, "down_s": down_s}

@@ -34,7 +34,7 @@ def copula_source(config: dict[str, Any], nodes: int, span: Span) -> DrawnSource
                 z[at] = last = rho * last + noise
             yield weibull_gaps_ms(-special.log_ndtr(-z), config["weibull_shape"], config["weibull_scale_s"])
 
-    return zipf_source(config, nodes, gaps(), ("copula_rho",))
+    return zipf_source(config, nodes, gaps(), BLOCK, ("copula_rho",))
 
 
 def _open_unit(uniform: NDArray[np.float64]) -> NDArray[np.float64]:

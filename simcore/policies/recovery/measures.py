@@ -27,10 +27,9 @@ def recovery_measures(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
     FSD is over the jobs that failed and finished; a job is regular if it never failed. Without groups (-1) there is no
     recovery to speak of.
     """
-    recovers = bool((jobs["recovery_group"] >= 0).any())
-    found = _of_all(jobs) | (_by_group(jobs) if recovers else {})
-    if not recovers:
-        return found | dict.fromkeys(("credits_granted", "credits_charged", "credit_refusals"), np.nan)
+    if (jobs["recovery_group"][:1] < 0).all():  # of the first job as of all
+        return {}
+    found = _of_all(jobs) | _by_group(jobs)
     found["credits_granted"] = float(np.sum(jobs["credits_granted"]))
     found["credits_charged"] = float(np.sum(jobs["credits_charged"]))
     found["credit_refusals"] = float(np.count_nonzero(jobs["recovery_option"] != jobs["recovery_asked"]))

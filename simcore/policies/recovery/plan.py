@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.job_results import constant
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.policies.recovery.credits import HOUR_S, charge
 from faultsweep.simcore.policies.recovery.options import Asks, draw_groups, given_groups
@@ -23,7 +24,7 @@ def plan_recovery(
     """
     count = len(workload)
     if asks is None:
-        nothing, no_credits = np.broadcast_to(np.int64(-1), count), np.broadcast_to(0.0, count)
+        nothing, no_credits = constant(-1, count), constant(0.0, count)
         return {
             "user": workload.user.copy(),
             **dict.fromkeys(("recovery_group", "recovery_asked", "recovery_option"), nothing),

@@ -37,6 +37,7 @@ from faultsweep.simcore.engine.state import (
     ELSEWHEN,
     MFP,
     SCRATCH,
+    SUBMITS_FIRST,
     State,
 )
 from faultsweep.simcore.finders.columns import OVERFLOW
@@ -253,7 +254,7 @@ def note_early_finish(s: State, job: int) -> bool:
     _forget(s)
     now = (s.now, 0.0)
     end = (s.job.expected_end[job], 0.0)
-    if s.job.early_released[job] == 1 and s.job.start[job] < s.now:
+    if s.event_order == SUBMITS_FIRST and s.job.early_released[job] == 1 and s.job.start[job] < s.now:
         return True  # it was overdue, and counted as free before the passes of this event time
     if end <= now and s.rebuilt == s.now:
         end = (s.now, 1.0)  # the profile of this instant expects an overdue job just after now
