@@ -6,10 +6,13 @@ Cells of a sweep that differ only in their failures, say, have the same jobs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
+from operator import eq
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Result = TypeVar("Result")
 Config = Mapping[str, Any]
+_ABSENT = object()
 
 
 class _Noting(Mapping[str, Any]):
@@ -62,4 +65,4 @@ class Remembered:
 def _is_same(last: _Last[Any], config: Config, objects: tuple[Any, ...]) -> bool:
     if any(one is not other for one, other in zip(last.objects, objects, strict=True)):
         return False
-    return all(name in config and config[name] == value for name, value in last.read.items())
+    return all(map(eq, map(config.get, last.read, repeat(_ABSENT)), last.read.values()))

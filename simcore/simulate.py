@@ -89,11 +89,9 @@ class Run:
     config : the resolved configuration.
     events : the event trace if it was asked for.
     dropped : jobs of the log that were not simulated, by reason.
-    failures : the failures of nodes (and, behind them, of trunks) up to the end of the run, in seconds since
-        ``origin_s``.
     origin_s : the first submission of the jobs that were simulated, on the log's clock.
     decisions : the steps of the agent on clusters if they were asked for.
-    told : what gives ``doubts``.
+    seen, told : what gives ``failures`` and ``doubts``.
     owners : user, account, partition and QOS of each job, as far as they are known.
     """
 
@@ -105,7 +103,7 @@ class Run:
     config: dict[str, Any]
     events: EventTrace | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
-    failures: FailureTrace = NO_FAILURES
+    seen: Callable[[], FailureTrace] = lambda: NO_FAILURES
     origin_s: float = 0.0
     decisions: Decisions | None = None
     told: Callable[[], tuple[str, ...]] = tuple
@@ -115,6 +113,12 @@ class Run:
     def jobs(self) -> dict[str, NDArray[Any]]:
         """The per-job results: arrays of shape (jobs,), in order of submission; times are on the log's clock."""
         return self.results.made()
+
+    @cached_property
+    def failures(self) -> FailureTrace:
+        """The failures of nodes (and, behind them, of trunks) up to the end of the run, in seconds since
+        ``origin_s``."""
+        return self.seen()
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
@@ -188,12 +192,36 @@ def simulate(
     InvariantError
         Under ``debug``, if an invariant does not hold: an error of the simulator.
     """
-    with files_read(named := _named(failures, placement, parameters)):
+    named, watch = _named(failures, placement, parameters), _Watch(events, debug, progress, before_compiling)
+    asked = _Asked(failures, placement, communication, watch, trace, repeat, options)
+    return _simulate(workload, named, asked, _remembers(remembered))
+
+
+def simulate_configuration(
+    workload: Workload,
+    parameters: Mapping[str, Any],
+    remembered: Remembered,
+    *,
+    events: bool = False,
+    trace: bool = False,
+) -> Run:
+    """Do what ``simulate`` does with values of parameters; to pass them all by keyword takes as long as to check them.
+
+    parameters : all values are as a configuration has them; ``failures`` and ``placement`` are among them.
+    """
+    watch = _Watch(events, debug=False, progress=None)
+    asked = _Asked(parameters["failures"], parameters["placement"], None, watch, trace, 1, None)
+    return _simulate(workload, parameters, asked, remembered)
+
+
+def _simulate(workload: Workload, named: Mapping[str, Any], asked: _Asked, remembered: Remembered) -> Run:
+    """Simulate one configuration; ``named`` are the values of parameters that are given."""
+    failures, placement, communication, watch, trace, repeat, options = asked
+    with files_read(named):
         config, score = _configuration(named, placement)
-        machine, jobs = _machine_and_jobs(_remembers(remembered), workload, config)
+        machine, jobs = _machine_and_jobs(remembered, workload, config)
         span = Span.of(workload, jobs.prepared, config["arrival_scale"])
         source = _source_of(failures, config, machine, span)
-        watch = _Watch(events, debug, progress, before_compiling)
         given = _Given(jobs, machine, config, source, span, watch, max(1, repeat))
         fairness = _fairness_of(jobs, config, machine)
         _check_cluster_arguments(machine, communication, trace)
@@ -240,7 +268,9 @@ def _configuration(
     config = resolve(named)
     if config["timezone"]:
         Zone(config["timezone"])  # the run records it
-    return config | ({} if score is None else {"placement": score.name}), score
+    if score is not None:
+        config["placement"] = score.name
+    return config, score
 
 
 def _jobs_of(config: Mapping[str, Any], workload: Workload, machine: Machine) -> _Jobs:
@@ -349,7 +379,7 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
     rules = _Rules(score, base_rate)
     ran, durations = _repeated(repeat, lambda: _run(given, rules, option))
     state = ran.state
-    results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
+    results = {"job_id": prepared.job_id, **per_job_results(state, config["slowdown_bound_s"]), **recovery}
     if state.suspends:
         results["suspended_s"] = state.job.suspended_s
     results["failure_free_response_s"] = _failure_free_response_s(given, rules, option, results["response_s"])
@@ -389,7 +419,7 @@ def _result(
         config=given.config,
         events=events and replace(events, time_s=events.time_s + origin_s),
         dropped=given.jobs.prepared.dropped,
-        failures=NO_FAILURES if source is None else _seen(source, ran.state, given.jobs.prepared),
+        seen=partial(_seen, source, float(ran.state.now), given.jobs.prepared),
         origin_s=origin_s,
     )
 
@@ -422,9 +452,9 @@ def _check_times(workload: Workload, estimate_s: NDArray[np.float64]) -> None:
             )
 
 
-def _seen(source: FailureSource, state: Any, workload: Workload) -> FailureTrace:
+def _seen(source: FailureSource | None, end_s: float, workload: Workload) -> FailureTrace:
     """Return the failures up to the end of a run, which may have been before its first event."""
-    return source.until(max(float(state.now), float(workload.submit_s[0])))
+    return NO_FAILURES if source is None else source.until(max(end_s, float(workload.submit_s[0])))
 
 
 def _source_of(
@@ -466,7 +496,7 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
         repeat, lambda: running.run_clusters(jobs, communication, machine, config, source, watching)
     )
     state: Any = ran.state  # it has the rows of every state, and more
-    results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
+    results = {"job_id": prepared.job_id, **per_job_results(state, config["slowdown_bound_s"])}
     metrics = run_metrics(state, results, ran.passes_s, clusters.cluster_metrics(state, communication, config))
     events = ran.buffer.finish(prepared.job_id, 0.0) if ran.buffer else None
     results |= clusters.cluster_jobs(state, communication, config)
@@ -605,6 +635,18 @@ class _Watch(NamedTuple):
     debug: bool
     progress: Callable[[float], None] | None
     before_compiling: Callable[[], None] | None = None
+
+
+class _Asked(NamedTuple):
+    """What the caller of a simulation gives beside the jobs and the values of parameters."""
+
+    failures: FailureTrace | FailureSource | str | None
+    placement: str | Callable[..., Any] | Score
+    communication: Communication | None
+    watch: _Watch
+    trace: bool
+    repeat: int
+    options: str | None
 
 
 class _Jobs(NamedTuple):

@@ -450,8 +450,8 @@ class SimulatorTarget(Target):
             del parameters[name]
         parameters["failures"] = self._failures(config["failures"])
         parameters["machine"] = self._menu_file(config["machine"])
-        kept = self._remembered
-        return _simulating().simulate(self._workload(config), events=events, trace=trace, remembered=kept, **parameters)
+        run = _simulating().simulate_configuration
+        return run(self._workload(config), parameters, self._remembered, events=events, trace=trace)
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:
         """Return what the store keeps of a run."""

@@ -270,7 +270,8 @@ def _job_metrics(jobs: Mapping[str, NDArray[Any]], finished: _Chosen) -> dict[st
         results.update(zip(labels, _statistics(jobs[name][finished]), strict=True))
     run_s = jobs["run_s"][finished]
     for name, part in _RATIOS.items():
-        results[name] = _mean(jobs[part][finished] / run_s)
+        values = jobs[part][finished]
+        results[name] = 0.0 if _is_zero(values) and len(run_s) else _mean(values / run_s)
     submitted = len(jobs["finish_s"])
     counts = (submitted, submitted - len(run_s), _count(jobs["restarts"] > 0))
     return {**results, **dict(zip(_COUNTS, counts, strict=True)), **{name: _sum(jobs[name]) for name in _SUMS}}
@@ -278,9 +279,12 @@ def _job_metrics(jobs: Mapping[str, NDArray[Any]], finished: _Chosen) -> dict[st
 
 def _sum(values: NDArray[Any]) -> float:
     """Return the sum that ``np.sum`` gives, which takes twice as long for as many values as a run has jobs."""
-    if values.strides == (0,) and not values[:1].any():  # none, or all zero
-        return 0.0
-    return float(np.add.reduce(values))
+    return 0.0 if _is_zero(values) else float(np.add.reduce(values))
+
+
+def _is_zero(values: NDArray[Any]) -> bool:
+    """Tell of a constant row whether there is nothing but zeros in it, or nothing."""
+    return values.strides == (0,) and not values[:1].any()
 
 
 def _mean(values: NDArray[np.float64]) -> float:
