@@ -54,11 +54,21 @@ class Kept(Generic[Item]):
     def __iter__(self) -> Iterator[Item]:
         """Yield the items from the first on."""
         for at in range(self._most):
-            with self._lock:
-                if at == len(self._kept):
-                    self._kept.append(next(self._rest))
+            if at == len(self._kept):
+                self._keep(at)
             yield self._kept[at]
         yield from islice(self._begin(), self._most, None)
+
+    def _keep(self, at: int) -> None:
+        """Make the item at a place, the first that is not kept, unless another thread has made it."""
+        with self._lock:
+            if at < len(self._kept):
+                return
+            try:
+                self._kept.append(next(self._rest))
+            except BaseException:  # such as Ctrl-C, which may have lost the item
+                self._rest = islice(self._begin(), len(self._kept), None)
+                raise
 
 
 @overload

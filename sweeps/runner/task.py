@@ -370,7 +370,7 @@ class _Session:
         start, target = time.perf_counter(), self.context.target
         try:
             named = [config.get(name) for name in target.compiled_by]
-            if named == self._last_named:
+            if named and named == self._last_named:
                 return ""
             kind = target.preparation(config)
             if kind not in self._prepared:

@@ -57,3 +57,21 @@ def test_threads_that_take_the_kept_items_at_once_get_the_same():
     with ThreadPoolExecutor(8) as pool:
         taken = list(pool.map(lambda _: list(islice(kept, 600)), range(8)))
     assert taken == [list(range(600))] * 8
+
+
+def test_items_are_the_same_after_one_was_interrupted():
+    """Ctrl-C may come while an item is made, or after that and before it is kept."""
+    interrupted = [3, 5]
+
+    def numbers():
+        for number in count():
+            if interrupted and number == interrupted[0]:
+                del interrupted[0]
+                raise KeyboardInterrupt
+            yield number
+
+    kept = Kept(numbers, 8)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            list(islice(kept, 10))
+    assert list(islice(kept, 10)) == list(range(10))
