@@ -226,7 +226,7 @@ class Declared:
 
     @property
     def own_bytes(self) -> int:
-        """The memory that no other state has."""
+        """The memory of its arrays, without those that were put in place of others."""
         return self._arrays.block.nbytes
 
     def with_arrays(self, **arrays: NDArray[Any]) -> Self:
@@ -241,10 +241,10 @@ class Template(Generic[State]):
     """A state of which there are to be copies, each of which is worked on; spans of zeros are not kept."""
 
     def __init__(self, state: State) -> None:
-        """Keep what a state has now; its tables that no run changes are then those of all copies."""
+        """Keep what a state has now; all copies will have the same tables of what no run changes."""
         self._kind, layout = type(state), type(state).layout
         all_arrays = state.arrays
-        self._shared = {name: array for name, array in all_arrays.items() if name.startswith(GIVEN)}
+        self._shared = {name: array.copy() for name, array in all_arrays.items() if name.startswith(GIVEN)}
         self._words = [(layout.numbers[name], layout.words_of(name, array)) for name, array in self._shared.items()]
         for array in self._shared.values():
             array.flags.writeable = False
