@@ -146,8 +146,11 @@ def is_own(name: str, value: Any) -> bool:
 
 def own_values(values: Config) -> dict[str, str]:
     """Return the parameters that name policies of the user's, with their values."""
-    texts = {name: values[name] for name in OWN_PARAMETERS if isinstance(values.get(name), str)}
-    return {name: text for name, text in texts.items() if OWN_PARAMETERS[name].is_own(text)}
+    return {
+        name: text
+        for name, role in OWN_PARAMETERS.items()
+        if isinstance(text := values.get(name), str) and text not in role.policies and role.is_own(text)
+    }
 
 
 def files_read(values: Config) -> AbstractContextManager[None]:

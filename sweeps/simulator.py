@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache, partial
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from faultsweep.simcore.parameters import (
     is_own,
     known_parameters,
     own_parameters,
+    own_values,
 )
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.source import Span, unseen_sentence
@@ -49,6 +51,7 @@ from faultsweep.errors import InputError
 if TYPE_CHECKING:
     from faultsweep.simcore.model.workload import Workload
 
+_VALUES = itemgetter(*METRICS)
 _WARM_JOBS = 20
 _BYTES_A_JOB = 60
 """Memory of a job of a model before it is simulated, which takes more."""
@@ -164,13 +167,12 @@ class SimulatorTarget(Target):
     def _provided(self, config: Config, may_lack: bool = False) -> AbstractContextManager[None]:
         """Have the files at hand of the user's policies that a configuration names; nothing is executed."""
         texts = {}
-        for name in OWN_PARAMETERS:
-            if is_own(name, config[name]):
-                try:
-                    texts[name, config[name]] = self._source(name, config[name])
-                except InputError:
-                    if not may_lack:
-                        raise
+        for name, value in own_values(config).items():
+            try:
+                texts[name, value] = self._source(name, value)
+            except InputError:
+                if not may_lack:
+                    raise
         return provided(texts)
 
     def inert(self, config: Config) -> frozenset[str]:
@@ -455,8 +457,7 @@ class SimulatorTarget(Target):
 
     def outcome(self, run: Any, keep_jobs: bool = False) -> Outcome:
         """Return what the store keeps of a run."""
-        values = [run.metrics[out.name] for out in self.outputs]
-        return Outcome(values, run.status == "truncated", run.jobs if keep_jobs else None)
+        return Outcome(list(_VALUES(run.metrics)), run.status == "truncated", run.jobs if keep_jobs else None)
 
     def run(self, config: Config, keep_jobs: bool = False) -> Outcome:
         """Simulate one configuration."""

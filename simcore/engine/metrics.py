@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -250,7 +251,7 @@ def run_metrics(
     metrics["max_scheduling_s"] = max(passes_s, default=np.nan)
     metrics |= _held(jobs, finished, s if of_clusters is None else None)
     metrics |= of_clusters or {"lost_to_congestion": 0.0}
-    return {name: float(metrics.get(name, np.nan)) for name in METRICS}
+    return dict(zip(METRICS, map(float, map(metrics.get, METRICS, repeat(math.nan))), strict=True))
 
 
 def _finished(jobs: Mapping[str, NDArray[Any]]) -> _Chosen:
