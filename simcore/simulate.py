@@ -33,7 +33,14 @@ from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_w
 from faultsweep.simcore.parameters import check_combination, files_read, own_values, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.repeats import repeats_sentence
-from faultsweep.simcore.policies.failures.source import DAY_S, FailureSource, Span, TraceSource, unseen_sentence
+from faultsweep.simcore.policies.failures.source import (
+    DAY_S,
+    DrawnSource,
+    FailureSource,
+    Span,
+    TraceSource,
+    unseen_sentence,
+)
 from faultsweep.simcore.policies.limits import (
     check_owners,
     refused_sentence,
@@ -379,7 +386,7 @@ def _simulate_machine(given: _Given, score: Score | None, options: str | None) -
     rules = _Rules(score, base_rate)
     ran, durations = _repeated(repeat, lambda: _run(given, rules, option))
     state = ran.state
-    results = {"job_id": prepared.job_id, **per_job_results(state, config["slowdown_bound_s"]), **recovery}
+    results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"]), **recovery}
     if state.suspends:
         results["suspended_s"] = state.job.suspended_s
     results["failure_free_response_s"] = _failure_free_response_s(given, rules, option, results["response_s"])
@@ -496,7 +503,7 @@ def _simulate_clusters(given: _Given, communication: Communication | None, trace
         repeat, lambda: running.run_clusters(jobs, communication, machine, config, source, watching)
     )
     state: Any = ran.state  # it has the rows of every state, and more
-    results = {"job_id": prepared.job_id, **per_job_results(state, config["slowdown_bound_s"])}
+    results = {"job_id": prepared.job_id.copy(), **per_job_results(state, config["slowdown_bound_s"])}
     metrics = run_metrics(state, results, ran.passes_s, clusters.cluster_metrics(state, communication, config))
     events = ran.buffer.finish(prepared.job_id, 0.0) if ran.buffer else None
     results |= clusters.cluster_jobs(state, communication, config)
@@ -741,8 +748,8 @@ class _Drawn:
         self._source, self._machine, self._base_rate = source, machine, base_rate
         self._look_ahead_s = _look_ahead_s(jobs, config)
         self._draw_s = float(jobs["submit_s"][-1]) + 2.0 * self._look_ahead_s
-        if source is not None and source.failures_per_day / DAY_S * self._draw_s < _FEW_FAILURES:
-            self._draw_s *= 1.25  # enough for most runs, and drawn as soon as fewer
+        if _are_few(source, self._draw_s) and not own_values(config):
+            self._draw_s = max(self._draw_s, min(1.25 * self._draw_s, LATEST_S))  # most runs need no more then
 
     @property
     def known_until_s(self) -> float:
@@ -770,6 +777,11 @@ class _Drawn:
         if state.saves_by == st.BY_FORESIGHT and state.next_foreseen == math.inf:
             longer.next_foreseen = -math.inf  # none was left: look among the new failures
         return longer
+
+
+def _are_few(source: FailureSource | None, until_s: float) -> bool:
+    """Tell whether a generator of ours makes few failures, which are drawn as soon as fewer."""
+    return isinstance(source, DrawnSource) and source.failures_per_day / DAY_S * until_s < _FEW_FAILURES
 
 
 def _look_ahead_s(jobs: Mapping[str, NDArray[Any]], config: Mapping[str, Any]) -> float:

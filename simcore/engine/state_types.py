@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from faultsweep.simcore.engine.compiler import begin as begin  # how kernels are compiled
-from faultsweep.simcore.engine.layout import WORDS, Declared, Layout, Place
+from faultsweep.simcore.engine.layout import GIVEN, WORDS, Declared, Layout, Place
 from llvmlite import ir
 from numba import from_dtype, types
 from numba.core import cgutils
@@ -36,9 +36,10 @@ class StateType(types.Type):
         super().__init__(name)
 
     def array(self, place: Place) -> Any:
-        """Return the type of a row or of an array."""
+        """Return the type of a row or of an array; kernels that write into what no run changes cannot be compiled."""
         dtype, axes = self.layout.tables[place.table]
-        return types.Array(from_dtype(dtype), axes if place.row < 0 else 1, "C")
+        is_given = place.table.startswith(GIVEN)
+        return types.Array(from_dtype(dtype), axes if place.row < 0 else 1, "C", readonly=is_given)
 
 
 @register_model(StateType)

@@ -406,3 +406,21 @@ def test_each_running_job_may_have_two_timers(machine):
     run = simulate(many, machine=machine, scheduler="fcfs", **options)
     assert run.status == "done"
     assert run.metrics["restarts"] == 290
+
+
+@pytest.mark.parametrize("last_s", [3.6e12, 4.3e12])
+def test_failures_are_drawn_no_farther_than_times_may_be(last_s):
+    """They are drawn ahead of what a run needs, by a quarter of the time."""
+    rare = {"failures": "weibull", "weibull_scale_s": 1e9, "estimates": "requested"}
+    one = replace(jobs((0, 50, 1)), requested_s=np.array([last_s / 2]))
+    assert simulate(one, machine="flat:1", **rare).status == "done"
+
+
+def test_a_generator_of_the_users_is_asked_for_no_more_than_a_run_needs(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(
+        "def failing(nodes):\n    for at in range(300):\n        yield 1.0, 0\n    raise ValueError('over')\n"
+    )
+    three = replace(jobs((0, 0.5, 1), (10, 0.5, 1), (20, 0.5, 1)), requested_s=np.full(3, 100.0))
+    run = simulate(three, machine="flat:4", scheduler="fcfs", estimates="requested", failures=f"{file}:failing")
+    assert run.status == "done"

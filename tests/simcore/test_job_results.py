@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,3 +66,13 @@ def test_a_constant_row_takes_the_memory_of_one_value_and_has_the_type_of_that()
         assert np.array_equal(row, np.full(1000, value), equal_nan=True)
         assert row.strides == (0,)
         assert not row.flags.writeable
+
+
+@pytest.mark.parametrize("recovery", ["arrival", "mix"])
+def test_results_that_are_made_late_are_of_the_jobs_as_they_were(recovery):
+    log = load_workload("sdsc-model", num_jobs=50)
+    own = replace(log, user=log.user.copy(), job_id=log.job_id.copy())
+    early, late = (simulate(own, machine="flat:128", recovery=recovery) for _ in range(2))
+    expected = hashes(early.jobs)
+    own.user[:], own.job_id[:] = 5, 9
+    assert hashes(late.jobs) == expected

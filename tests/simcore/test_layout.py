@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from faultsweep.simcore.engine.handle import make_state_at
+from faultsweep.simcore.engine.jit import entry_kernel, is_interpreted
 from faultsweep.simcore.engine.layout import Declared, FloatOfJob, FloatTable, GivenInt, IntOfJob, Template
 
 
@@ -19,6 +21,9 @@ class Example(Declared):
     second: FloatOfJob
     third: IntOfJob
     masks: FloatTable
+
+
+example_at = make_state_at(Example)
 
 
 def made(jobs: int, masks: int) -> Example:
@@ -116,3 +121,24 @@ def test_threads_that_make_states_of_different_shapes_get_what_they_ask_for():
             list(pool.map(make, (1, 10, 100, 1000)))
     finally:
         sys.setswitchinterval(before)
+
+
+@entry_kernel
+def overwrite(table):
+    """Write into what no run changes."""
+    example_at(table).size[0] = 1
+
+
+@entry_kernel
+def read_size(table):
+    """Read it; table: of ``Example``."""
+    return example_at(table).size[0]
+
+
+@pytest.mark.skipif(is_interpreted(), reason="only the compiler refuses it")
+def test_no_kernel_writes_into_what_no_run_changes():
+    state = made(3, 1)
+    state.size[:] = 7
+    assert read_size(state.words.reshape(-1)) == 7
+    with pytest.raises(Exception, match="readonly array"):
+        overwrite(state.words.reshape(-1))

@@ -111,7 +111,7 @@ def _exponentials(seed: int, replicate: int, size: int) -> Kept[NDArray[np.float
     def drawn() -> Iterator[NDArray[np.float64]]:
         rng = stream(seed, replicate, "failures/times")
         while True:
-            yield exponentials(rng, size)
+            yield _kept(exponentials(rng, size))
 
     return Kept(drawn, _most_kept(size))
 
@@ -123,9 +123,15 @@ def _places(seed: int, replicate: int, size: int, nodes: int, alpha: float) -> K
     def drawn() -> Iterator[NDArray[np.int64]]:
         rng = stream(seed, replicate, "failures/nodes")
         while True:
-            yield draw_nodes(rng, size, nodes, alpha)
+            yield _kept(draw_nodes(rng, size, nodes, alpha))
 
     return Kept(drawn, _most_kept(size))
+
+
+def _kept(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers that nobody can change, since other runs get them, too."""
+    numbers.flags.writeable = False
+    return numbers
 
 
 def _most_kept(size: int) -> int:

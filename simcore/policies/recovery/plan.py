@@ -26,7 +26,7 @@ def plan_recovery(
     if asks is None:
         nothing, no_credits = constant(-1, count), constant(0.0, count)
         return {
-            "user": workload.user,
+            "user": workload.user.copy(),
             **dict.fromkeys(("recovery_group", "recovery_asked", "recovery_option"), nothing),
             **dict.fromkeys(("credits_granted", "credits_charged"), no_credits),
         }
@@ -36,7 +36,7 @@ def plan_recovery(
     asked = asks(config, jobs)
     paid = charge(config, asked, workload.user, requested_s / HOUR_S * workload.size)
     return {
-        "user": workload.user,
+        "user": workload.user.copy(),
         "recovery_group": group,
         "recovery_asked": asked,
         "recovery_option": paid.option,
