@@ -83,8 +83,9 @@ class Conservative:
 
     def fits(self, size: int, begin: Moment, end: Moment, blocks: list[Reservation]) -> bool:
         """Whether a number of nodes is free at every moment of the interval: at its start and after every change."""
-        moments = [begin] + [block.begin for block in blocks if begin < block.begin < end]
-        busy = (sum(b.count for b in blocks if b.begin <= m < b.end) for m in moments)
+        inside = [block for block in blocks if block.covers(begin, end)]
+        moments = [begin] + [block.begin for block in inside if begin < block.begin]
+        busy = (sum(b.count for b in inside if b.begin <= m < b.end) for m in moments)
         return max(busy) + size <= self.simulator.machine.nodes
 
     def box(self, job: Job, size: int, begin: Moment, end: Moment, blocks: list[Reservation]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import floor, inf, log, log2, log10, sqrt
 from typing import Any
 
@@ -47,6 +48,28 @@ def simulate(jobs: Iterable[Sequence], machine: str, failures: Iterable[Sequence
 
 class PassAgainError(Exception):
     """A start has brought a waiting job to a limit: the pass begins again."""
+
+
+@lru_cache(maxsize=1000)  # it is asked again for each job of the queue
+def usage_by_periods(
+    held: tuple[tuple[Any, Any, int], ...], since: Any, calculated: Any, period: Any, half_life: float
+) -> float:
+    """Node-seconds of the times in which a job held nodes, (begin, end or None, nodes), counted once in a period."""
+
+    def counts(node_seconds: float, span: Any) -> float:
+        return node_seconds * (0.5 ** (float(span) / half_life) if half_life else 1.0)
+
+    used = 0.0
+    while since < calculated:
+        until, ran, ended = since + period, 0.0, 0.0
+        for begin, end, nodes in held:
+            span = min(until if end is None else end, until) - max(begin, since)
+            if span > 0 and (end is None or end >= until):
+                ran += counts(nodes * float(span), span)
+            elif span > 0:
+                ended += counts(nodes * float(span), span)
+        used, since = counts(used + ended, period) + ran, until
+    return used
 
 
 class Simulator:
@@ -484,24 +507,12 @@ class Simulator:
 
     def counted_usage(self, job: Job, calculated: Any) -> float:
         """The same up to a calculation, as SLURM counts it: period by period."""
-        period, half_life = self.options.period, float(self.options.half_life * 3600)
+        period, half_life = self.options.period, self.options.half_life
         if not period:
-            return self.usage(job, calculated, self.options.half_life)
-
-        def counts(node_seconds: float, span: Any) -> float:
-            return node_seconds * (0.5 ** (float(span) / half_life) if half_life else 1.0)
-
-        used, since = 0.0, self.first_submit
-        while since < calculated:
-            until, ran, ended = since + period, 0.0, 0.0
-            for begin, end, nodes in job.held:
-                span = min(until if end is None else end, until) - max(begin, since)
-                if span > 0 and (end is None or end >= until):
-                    ran += counts(nodes * float(span), span)
-                elif span > 0:
-                    ended += counts(nodes * float(span), span)
-            used, since = counts(used + ended, period) + ran, until
-        return used
+            return self.usage(job, calculated, half_life)
+        return usage_by_periods(
+            tuple(map(tuple, job.held)), self.first_submit, calculated, period, float(half_life * 3600)
+        )
 
     def priority(self, job: Job) -> Any:
         """What a job is worth whatever its wait."""
