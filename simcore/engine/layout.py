@@ -174,7 +174,8 @@ def _words_of(address: int, shape: tuple[int, ...]) -> Words:
 class LaidOut(Arrays):
     """Arrays by name; those that lie in a block are made when they are asked for.
 
-    A run uses few of them outside of kernels, which need none, and to make all takes 0.1 ms of a busy machine.
+    A run uses few of them outside of kernels, which need none, and to make all takes 0.1 ms of a busy machine. Whoever
+    goes through it finds those that have been made.
     """
 
     def __init__(self, block: NDArray[np.uint8], places: _Places, arrays: Arrays | None = None) -> None:

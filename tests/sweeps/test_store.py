@@ -642,6 +642,7 @@ def test_tasks_behind_work_of_others_are_handed_out_again(tmp_path, client, monk
     monkeypatch.setattr(watch.Watch, "tasks_begun", counting)
     calls, path = tmp_path / "calls", tmp_path / "s.zarr"
     calls.mkdir()
+    client.wait_for_workers(2, timeout=60)  # on a busy machine one may be away for a moment
     others = [
         client.submit(functions.opened, str(tmp_path / "gate"), workers=[w], pure=False) for w in client.nthreads()
     ]

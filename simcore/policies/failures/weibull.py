@@ -24,7 +24,7 @@ WEIBULL = ("down_time_s", "weibull_shape", "weibull_scale_s", "zipf_alpha")
 
 BLOCK = 512  # failures drawn at a time, about
 LARGEST_BLOCK = 65_536
-_KEPT = 4096
+_KEPT_NUMBERS = 4096
 """Random numbers of a stream, about, that are kept for other runs."""
 _STEPS = 1024
 MAX_GAP_MS = 2.0**52  # 143,000 years: longer gaps are cut, so that a block of them can be summed in int64
@@ -111,7 +111,7 @@ def _exponentials(seed: int, replicate: int, size: int) -> Kept[NDArray[np.float
     def drawn() -> Iterator[NDArray[np.float64]]:
         rng = stream(seed, replicate, "failures/times")
         while True:
-            yield _kept(exponentials(rng, size))
+            yield _read_only(exponentials(rng, size))
 
     return Kept(drawn, _most_kept(size))
 
@@ -123,19 +123,19 @@ def _places(seed: int, replicate: int, size: int, nodes: int, alpha: float) -> K
     def drawn() -> Iterator[NDArray[np.int64]]:
         rng = stream(seed, replicate, "failures/nodes")
         while True:
-            yield _kept(draw_nodes(rng, size, nodes, alpha))
+            yield _read_only(draw_nodes(rng, size, nodes, alpha))
 
     return Kept(drawn, _most_kept(size))
 
 
-def _kept(numbers: NDArray[Any]) -> NDArray[Any]:
+def _read_only(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return numbers that nobody can change, since other runs get them, too."""
     numbers.flags.writeable = False
     return numbers
 
 
 def _most_kept(size: int) -> int:
-    return max(1, _KEPT // size)
+    return max(1, _KEPT_NUMBERS // size)
 
 
 def zipf_source(

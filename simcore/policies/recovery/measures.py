@@ -16,7 +16,7 @@ LETTERS = "".join(OPTIONS).lower()
 
 
 def recovery_measures(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    """Return the metrics of recovery; NaN where there is no such job.
+    """Return the metrics of recovery; NaN where there is no such job. Without groups there are none.
 
     Parameters
     ----------
@@ -24,10 +24,10 @@ def recovery_measures(jobs: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         ``recovery_asked``, ``recovery_option``, ``credits_granted``, ``credits_charged``, ``failure_free_response_s``
         (of the same jobs without failures; NaN where that was not simulated).
 
-    FSD is over the jobs that failed and finished; a job is regular if it never failed. Without groups (-1) there is no
-    recovery to speak of.
+    Either every job has a group or none has (-1). FSD is over the jobs that failed and finished; a job is regular if it
+    never failed.
     """
-    if (jobs["recovery_group"][:1] < 0).all():  # of the first job as of all
+    if (jobs["recovery_group"][:1] < 0).all():
         return {}
     found = _of_all(jobs) | _by_group(jobs)
     found["credits_granted"] = float(np.sum(jobs["credits_granted"]))
