@@ -20,6 +20,7 @@ from typing import Any
 
 import dask
 from faultsweep.cluster.forking import begin
+from faultsweep.cluster.guard import check_script
 from faultsweep.cluster.interrupts import interrupts_wait
 from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER_VARIABLE, SETTINGS, SHORT_LOGS
 
@@ -59,7 +60,7 @@ def connect(
     UnreachableError
         The scheduler cannot be reached.
     InputError
-        ``cluster`` is none of these.
+        ``cluster`` is none of these; or a script starts workers outside of ``if __name__ == "__main__":``.
     """
     import distributed
 
@@ -101,6 +102,7 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
     from distributed import system
     from faultsweep.cluster.steady import use_monotonic_clock
 
+    check_script()
     use_monotonic_clock()
     number = workers or os.cpu_count() or 1
     # a lost process closes its connection; a clock that jumps is no loss

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from faultsweep.cluster.connect import choose, connect
 from faultsweep.cluster.forking import begin_early
+from faultsweep.cluster.guard import check_script
 from faultsweep.cluster.interrupts import ended_by_sigterm, interrupts_wait
 from faultsweep.cluster.phases import DISK_FULL
 from faultsweep.sweeps.built_in import SIMULATOR, TARGETS, built_in_target, check_target
@@ -33,7 +34,7 @@ from faultsweep.sweeps.rounds import replicates_wanted
 from faultsweep.sweeps.runner.first import First, find_first
 from faultsweep.sweeps.runner.prepare import Prepared, assumptions, attributes, check_store, prepare
 from faultsweep.sweeps.runner.progress import LOG, PROGRESS, LogFile, Progress, format_count
-from faultsweep.sweeps.runner.runner import Runner, check_script
+from faultsweep.sweeps.runner.runner import Runner
 from faultsweep.sweeps.runner.segments import sync_disk
 from faultsweep.sweeps.runner.task import Context, output_columns
 from faultsweep.sweeps.runner.watch import InterruptedSweepError, SweepStoppedError

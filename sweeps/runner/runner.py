@@ -12,12 +12,9 @@ after a kill knows them.
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import multiprocessing
 import queue
 import signal
-import sys
 import threading
 import time
 from collections import deque
@@ -64,8 +61,6 @@ from faultsweep.sweeps.store.journal import (
 )
 from faultsweep.sweeps.store.statuses import DONE, FAILED, TRUNCATED
 from numpy.typing import NDArray
-
-from faultsweep.errors import InputError
 
 TASK_S = 0.5
 """Time that a task should take at least."""
@@ -776,31 +771,3 @@ def _marks(folder: Path, run_id: str, number: int) -> list[tuple[tuple[int, int]
             hung = hang.exists() and hang.stat().st_size > 0
             found.append(((first, second), mark.stem, hung))
     return found
-
-
-def check_script() -> None:
-    """Raise InputError if a script calls the sweep outside of ``if __name__ == "__main__":``.
-
-    The worker processes import the script again, and each of them would start the sweep again.
-    """
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise SystemExit(0)
-    main = sys.modules.get("__main__")
-    file = getattr(main, "__file__", None)
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and not (
-        frame.f_code.co_name == "<module>" and frame.f_globals is getattr(main, "__dict__", 0)
-    ):
-        frame = frame.f_back
-    if frame is None or file is None or not Path(file).is_file() or frame.f_code.co_filename != file:
-        return
-    for node in ast.parse(Path(file).read_bytes()).body:
-        if node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
-            if isinstance(node, ast.If) and "__name__" in {
-                n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)
-            }:
-                return
-            raise InputError(
-                f'{file}, line {frame.f_lineno}: put the sweep under `if __name__ == "__main__":`, because the worker'
-                " processes import this script, and would start the sweep again"
-            )

@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from textwrap import indent
 from typing import Any
 
 import distributed
@@ -170,6 +171,20 @@ print("dask_jobqueue" in sys.modules, signal.getsignal(signal.SIGINT) is signal.
         command, capture_output=True, text=True, check=True, cwd=tmp_path, env={**os.environ, "PATH": ""}
     )
     assert done.stdout == "True True\n"
+
+
+def test_a_script_that_starts_workers_without_a_guard_gets_one_sentence_at_once(tmp_path):
+    begin = "from faultsweep.cluster.connect import connect\n"
+    start = 'with connect("local", 1) as client:\n    print(client.submit(abs, -1).result())\n'
+    script, ended = tmp_path / "script.py", []
+    for program in (f"{begin}\n{start}", f'{begin}if __name__ == "__main__":\n{indent(start, "    ")}'):
+        script.write_text(program)
+        command = [sys.executable, script]
+        ended.append(subprocess.run(command, capture_output=True, text=True, timeout=100, check=False))
+    plain, guarded = ended
+    problem = f'{script}, line 3: put this under `if __name__ == "__main__":`, because the worker processes'
+    assert problem in plain.stderr.splitlines()[-1]
+    assert (plain.returncode, guarded.returncode, guarded.stdout, guarded.stderr) == (1, 0, "1\n", "")
 
 
 def test_credentials_are_for_their_owner_alone(tmp_path):

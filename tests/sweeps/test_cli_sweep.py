@@ -490,7 +490,7 @@ def test_a_script_without_a_guard_gets_one_sentence(tmp_path):
         [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     last = done.stderr.splitlines()[-1]
-    assert 'line 5: put the sweep under `if __name__ == "__main__":`' in last
+    assert 'line 5: put this under `if __name__ == "__main__":`' in last
     assert done.stderr.count("__main__") <= 3
     guarded = SCRIPT.format(indent='if __name__ == "__main__":\n    ', store=str(tmp_path / "s.zarr"))
     (tmp_path / "script.py").write_text(guarded)
