@@ -26,7 +26,7 @@ PAPERS := krevat2003 oliner2004 zhang2004 tang2010 akshitha2011
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-nojit test-bounds test-slurm test-slow warm warm-bounds lint tree docs check bench against-slurm fuzz mutants reproduce clean
+.PHONY: help install demo test test-rest test-nojit test-bounds test-slurm test-slow warm warm-bounds lint tree docs check bench against-slurm fuzz mutants reproduce clean
 
 help: ## list what make can do
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -65,8 +65,11 @@ demo: $(CORE) ## run a sweep and draw its figure into demo/ (a few minutes, no n
 warm: $(DEV)
 	@$(WARM)
 
-test: warm ## run all tests; what needs SLURM, Chromium or the real logs is skipped without them
-	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'not slow'
+test: warm ## run the tests, of many cases alike some; what needs SLURM, Chromium or the real logs is skipped without them
+	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'not slow and not rest'
+
+test-rest: warm ## run the cases that make test leaves out
+	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'rest and not slow'
 
 test-nojit: $(DEV)
 	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
@@ -99,7 +102,7 @@ tree:
 docs: $(DEV) tree ## build the documents as a site into build/site; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check: lint docs test test-nojit test-bounds ## style, types, documents, all tests, those of the kernels twice more: what must pass
+check: lint docs test test-rest test-nojit test-bounds ## style, types, documents, all tests, those of the kernels twice more: what must pass
 
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks

@@ -23,6 +23,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what ``make test`` leaves out: all but a few cases, spread evenly, of tests that are marked as sampled."""
+    cases: dict[str, list[tuple[pytest.Item, int]]] = {}
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append((item, mark.args[0]))
+    for alike in cases.values():
+        for number, (item, wanted) in enumerate(alike):
+            if number * wanted // len(alike) == (number - 1) * wanted // len(alike):
+                item.add_marker("rest")
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage only in what tests make: what is here now, modules and tests, stays to the end."""
     gc.collect()

@@ -51,6 +51,7 @@ def test_random_systems(seed):
 
 
 @pytest.mark.parametrize("block", range(10))
+@pytest.mark.sampled(3)
 def test_fixed_steps_do_the_same_work(block):
     step = 0.5
     for seed in range(1000 + 20 * block, 1020 + 20 * block):

@@ -64,6 +64,7 @@ def assert_printed(shown: str, printed: str, where: str) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.stem)
+@pytest.mark.sampled(5)
 def test_everything_on_a_page_runs(page, tmp_path, monkeypatch, request):
     """The commands of the first page as processes, with workers of their own; the others on the tests' workers.
 

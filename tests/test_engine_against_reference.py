@@ -57,6 +57,7 @@ def close(found, expected) -> bool:
 
 @pytest.mark.parametrize("estimates", ["actual", "requested"])
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.sampled(6)
 def test_scheduling(scheduler, estimates):
     @EXAMPLES
     @given(runs(machines), st.sampled_from((0, 1, 3)), st.sampled_from((0, 0, 1)))
@@ -111,6 +112,7 @@ def test_failures(scheduler):
 
 @pytest.mark.parametrize("event_order", ["submits-first", "ends-first"])
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.sampled(4)
 def test_event_orders(scheduler, event_order):
     @EXAMPLES
     @given(runs(machines))
@@ -176,6 +178,7 @@ def test_jobs_killed_at_their_estimate(case, scheduler):
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("placement", ["balancing", "tie-breaking"])
+@pytest.mark.sampled(5)
 def test_prediction(placement, scheduler):
     chances = (0, 0.25, 0.5, 1)
 

@@ -489,6 +489,7 @@ BEGINS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<!doctyp
 
 
 @pytest.mark.parametrize("view", [view for view in PICTURED if view != "distribution"])
+@pytest.mark.sampled(3)
 def test_every_view_is_taken_away_in_every_format(data, view):
     chosen = ch.check(data, replace(ch.default_choices(data), second="loss"))
     for _, suffix, make in DOWNLOADS:

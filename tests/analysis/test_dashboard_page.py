@@ -125,6 +125,7 @@ def expect_curve(curve, interval, loads=3):
     assert curve["low"] == pytest.approx(interval["low"].values[:loads].tolist())
 
 
+@pytest.mark.sampled(1)
 def test_it_draws_what_the_store_has(served, page):
     curves = plotted(page)
     assert list(curves) == POLICIES

@@ -56,6 +56,7 @@ LONG = {f"zhang2004-fig-{number}" for number in range(4, 12)}
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in FIGURES]
 )
+@pytest.mark.sampled(8)
 def test_an_experiment_gives_its_figure(name, client, monkeypatch, tmp_path):
     raw = small(name, monkeypatch, tmp_path)
     sweep = Sweep(**raw)
@@ -85,6 +86,7 @@ def check_pictures(figure, name):
         check_kept(drawn(figure, 800 / 96, dpi=40), f"experiments/{name}-800")
 
 
+@pytest.mark.sampled(0)
 def test_a_shipped_sweep_without_a_figure_of_its_own_is_drawn_as_its_table_says(client, monkeypatch, tmp_path):
     from faultsweep.cli.figure import _figure, _layout
 

@@ -47,10 +47,12 @@ def shown(browser, figure, width, look, folder):
 
 
 @pytest.mark.parametrize(("name", "width", "look"), CASES)
+@pytest.mark.sampled(6)
 def test_a_page_is_as_it_was(browser, name, width, look, tmp_path):
     check_kept(shown(browser, figures()[name], width, look, tmp_path), f"pages/{name}-{width}-{look}")
 
 
+@pytest.mark.sampled(1)
 def test_another_page_is_told_apart(browser, tmp_path):
     """Another colour, another order, another word, a curve less, and the other look are seen."""
     bars, lines = figures()["bars"], figures()["dodged"]

@@ -274,6 +274,7 @@ if __name__ == "__main__":
         ("sweep('first'); end_server(); sweep('last')", "first forked last new"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_a_script_may_have_processes_of_its_own(tmp_path, steps, said):
     script = tmp_path / "script.py"
     script.write_text(OTHERS.format(steps=steps))

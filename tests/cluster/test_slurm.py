@@ -77,6 +77,7 @@ def credentials(store="s.zarr") -> list[Path]:
     return [path for pattern in ("*-*-*", "tls-*") for path in folder.glob(pattern) if path.is_dir()]
 
 
+@pytest.mark.sampled(1)
 def test_a_sweep_is_submitted_and_finishes_while_nobody_looks(slurm, tmp_path):
     with Path("cluster.toml").open("a") as site:
         site.write(f'scratch = "{tmp_path}/scratch"\n')
@@ -335,6 +336,7 @@ def test_kill_9_of_everything_once_in_one_job(slurm):
     assert len(missing_at_starts()) == 3
 
 
+@pytest.mark.sampled(1)
 def test_a_job_that_was_cancelled_or_killed_is_resumed_by_another(slurm):
     job = submitted(5)
     assert f"job {job} was cancelled" in command("cancel", "s.zarr").stdout
@@ -408,6 +410,7 @@ def test_a_job_near_its_walltime_waits_for_a_controller_that_is_away(slurm):
     assert_finishes(job, slurm)
 
 
+@pytest.mark.sampled(1)
 def test_worker_jobs_are_replaced_and_leave_nothing(slurm, monkeypatch):
     """``run --cluster slurm``: a worker job that is cancelled is replaced, as are those of a run that was killed, and a
     stranger is refused.

@@ -42,6 +42,7 @@ def rules(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("parameter", "value"), named_policies(), ids=lambda text: text)
+@pytest.mark.sampled(16)
 def test_a_built_in_policy_conforms(parameter, value):
     report = check_policy(parameter, value, draws=2)
     assert report.problems == []

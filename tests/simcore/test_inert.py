@@ -161,6 +161,7 @@ def test_what_happens_to_killed_jobs_is_idle_where_none_wait_again():
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=[*MACHINES[:-1], "site"])
+@pytest.mark.sampled(2)
 def test_no_bit_of_a_result_depends_on_what_is_inert(machine):
     """No bit of a stored number: a metric that is NaN in one run is NaN in the other."""
     draw, compared = random.Random(f"{Path(machine).name}, inert"), 0

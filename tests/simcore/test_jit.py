@@ -69,6 +69,7 @@ def say(tree, program):
     return answer.stdout.splitlines()
 
 
+@pytest.mark.sampled(1)
 def test_second_process_compiles_nothing_and_an_edit_shows(compiled):
     assert ask(compiled) == (16, 1, 0)
     bits = compiled / "simcore" / "engine" / "bits.py"
@@ -81,6 +82,7 @@ def test_second_process_compiles_nothing_and_an_edit_shows(compiled):
     assert size != 16
 
 
+@pytest.mark.sampled(1)
 def test_an_edit_after_the_import_is_not_taken_for_what_was_imported(compiled):
     """A notebook may be open for days before it simulates, while the package is upgraded."""
     edit = """
@@ -128,6 +130,7 @@ def test_an_edit_shows_that_leaves_size_and_date_of_a_file(compiled):
         *("NUMBA_CPU_NAME=generic", "file"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_another_setting_of_numba_is_another_kernel(compiled, setting):
     """LLVM ends the process that compiles what the processor that it is told of cannot do."""
     more = "from faultsweep.simcore.engine import machine_code\nprint(machine_code.has_bmi2())"
@@ -246,6 +249,7 @@ def test_an_event_loop_finds_what_only_numba_has(tree):
     assert run_loop(tree, "gamma")[0] == "42 41 True"
 
 
+@pytest.mark.sampled(1)
 def test_of_an_event_loop_that_is_not_whole_nothing_is_run(tree):
     run_loop(tree, "log2")
     [path] = (tree / "cache").rglob("log2.loop")

@@ -114,6 +114,7 @@ def outcome(log, config, remembered=None):
 
 @pytest.mark.skipif(is_interpreted(), reason="the same rules of what is remembered, and hundreds of runs")
 @pytest.mark.parametrize("machine", MACHINES, ids=[*MACHINES[:-1], "site"])
+@pytest.mark.sampled(2)
 def test_no_bit_of_a_result_depends_on_what_is_remembered(machine):
     """Each configuration is the one before it with a few other values."""
     name, remembered, log = Path(machine).name, Remembered(), results.workload(machine, 1)

@@ -271,6 +271,7 @@ def both(policy, load, replicate, seed=0):
 
 
 @pytest.mark.parametrize("higher", [False, True])
+@pytest.mark.sampled(1)
 def test_an_interval_leaves_out_no_difference_exactly_where_policies_are_told_apart(higher):
     random, seen = np.random.default_rng(7), Counter()
     for _ in range(150):

@@ -135,6 +135,7 @@ def small_chunks(monkeypatch):
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.sampled(1)
 def test_kill_9_of_workers(tmp_path, moment):
     """At any moment from the start of the first worker's process on, twice."""
     chance = random.Random(moment)
@@ -186,6 +187,7 @@ def test_kill_9_of_the_client(tmp_path, client, small_chunks, moment):
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.sampled(1)
 def test_kill_9_of_the_client_while_results_get_more(tmp_path, client, small_chunks, moment):
     """A metric, per-job results and rows, at any moment, twice; no result changes meanwhile, and a reader can tell."""
     chance = random.Random(300 + moment)
@@ -292,6 +294,7 @@ def test_journals_of_a_store_that_is_gone_are_not_believed(tmp_path, client):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+@pytest.mark.sampled(1)
 def test_an_interrupt_while_workers_start(tmp_path, number):
     process = start("run", tmp_path / "s.zarr", '{"sleep_s": 0.5}')  # it cannot be at its end before the signal comes
     while not (workers := worker_processes(process)):
@@ -305,6 +308,7 @@ def test_an_interrupt_while_workers_start(tmp_path, number):
 
 
 @pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.sampled(1)
 def test_ctrl_c(tmp_path, client, times):
     # an own process group: the terminal sends Ctrl-C to workers, too
     process = start("run", tmp_path / "s.zarr", start_new_session=True)
@@ -405,6 +409,7 @@ def test_a_store_that_was_moved_goes_on(tmp_path, client):
 
 
 @pytest.mark.parametrize("folder", ["stays", "is lost"])
+@pytest.mark.sampled(1)
 def test_a_store_that_was_moved_after_a_kill(tmp_path, client, folder):
     """The journals are beside the old place: they are found there, or else the user is told."""
     store, moved = tmp_path / "s.zarr", tmp_path / "elsewhere" / "t.zarr"
@@ -482,6 +487,7 @@ def test_a_disk_that_is_full_at_the_start(small_disk, client):
     assert_complete(small_disk / "s.zarr")
 
 
+@pytest.mark.sampled(1)
 def test_a_slow_disk_slows_the_sweep_and_nothing_else(slow_disk, client):
     """What waits for the disk waits where it is: few tasks are out, and no configuration is over its time limit."""
     limit_s, writes_per_s = 0.3, 60

@@ -185,6 +185,7 @@ SHARES = [pytest.param(i, id=str(i), marks=[pytest.mark.slow] if i else []) for 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize("number", SENTENCES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("grows", [False, True], ids=["makes", "grows"])
+@pytest.mark.sampled(4)
 def test_a_disk_that_fails_at_each_write(monkeypatch, tmp_path, small, grows, number, lasting, share):
     first, making, growing = small
     start = (share + 5 * (number == errno.EIO) + 3 * lasting) % SHARE

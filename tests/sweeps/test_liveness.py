@@ -115,6 +115,7 @@ SHARES = [pytest.param(i, id=str(i), marks=[pytest.mark.slow] if i else []) for 
 
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled(6)
 def test_one_fault_at_each_point(monkeypatch, tmp_path, number, kind, share):
     happened = 0
     for at in range((share + KINDS.index(kind)) % SHARE, number, SHARE):
@@ -124,6 +125,7 @@ def test_one_fault_at_each_point(monkeypatch, tmp_path, number, kind, share):
 
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("SIG")])
+@pytest.mark.sampled(3)
 def test_a_fault_that_stays(monkeypatch, tmp_path, number, kind, share):
     for at in range((share + KINDS.index(kind)) % SHARE, number, 2 * SHARE):
         check(monkeypatch, tmp_path / f"{at}.zarr", [Fault(kind, at, lasting=True)], deadly=kind.startswith("death"))

@@ -101,6 +101,7 @@ def replicates(path):
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sampled(2)
 def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(undisturbed, client, tmp_path, seed):
     """A kill leaves any cells of a round, not the first ones: here any of all rounds are gone, few or most of them."""
     path = shutil.copytree(undisturbed, tmp_path / "a.zarr")
@@ -142,6 +143,7 @@ def test_a_kill_in_a_later_round_loses_no_finished_run(client, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("count", [6, 7, 8, 9])
+@pytest.mark.sampled(1)
 def test_replicates_that_a_store_has_beyond_a_round_decide_nothing(undisturbed, client, tmp_path, count):
     for first in (5, count):
         plain = sweep(axes=SPREADS, precision=None, replicates=first)

@@ -33,6 +33,7 @@ def coverage_of_ratios(n: int, sd: float, correlation: float) -> float:
 
 @pytest.mark.parametrize("n", [10, 15, 20, 50])
 @pytest.mark.parametrize("sd", [0.1, 0.3, 0.5])
+@pytest.mark.sampled(3)
 def test_intervals_cover_as_often_as_they_say(n, sd):
     assert 0.93 <= coverage_of_means(n, sd) <= 0.97
     assert 0.93 <= coverage_of_ratios(n, sd, 0.0) <= 0.97

@@ -106,6 +106,7 @@ def lower_ends_hold(seed: int, means: np.ndarray, most: int = 60) -> bool:
     ],
     ids=["10 equal", "25 equal", "one best"],
 )
+@pytest.mark.sampled(1)
 def test_how_often_lower_ends_of_intervals_hold(means, least):
     runs = 400
     held = sum(lower_ends_hold(seed, means) for seed in range(runs))
