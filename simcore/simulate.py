@@ -20,7 +20,7 @@ from faultsweep.simcore.engine.fairness import by_owner, fairness_metrics, numbe
 from faultsweep.simcore.engine.interruptible import interruptible
 from faultsweep.simcore.engine.loop import advance
 from faultsweep.simcore.engine.machine_code import is_compiled
-from faultsweep.simcore.engine.metrics import METRICS, per_job_results, run_metrics
+from faultsweep.simcore.engine.metrics import MAIN, METRICS, per_job_results, run_metrics
 from faultsweep.simcore.engine.site_checks import SiteChecker
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.engine.steps import Advance, Meter, Stopwatch, checked
@@ -139,10 +139,18 @@ class Run:
         """Return what each user, account, partition or QOS got: ``simcore.engine.fairness.by_owner``."""
         return by_owner(self.jobs, self.owners, owner)
 
+    def __repr__(self) -> str:
+        """Show the main metrics in one line, without arrays and parameters."""
+        metrics = ", ".join(f"{name} = {self.metrics[name]:.6g}" for name in MAIN if name in self.metrics)
+        return f"Run({self._title()}; {metrics})"
+
+    def _title(self) -> str:
+        return f"{self.config.get('scheduler', 'a run')} on {self.config.get('machine', 'a machine')}: {self.status}"
+
     def _repr_html_(self) -> str:
         """Show the metrics in a notebook."""
         rows = [(name, f"{value:.6g}", METRICS[name].unit) for name, value in self.metrics.items() if value == value]
-        title = f"{self.config.get('scheduler', 'a run')} on {self.config.get('machine', 'a machine')}: {self.status}"
+        title = self._title()
         return html_table(title, ("metric", "value", "unit"), rows)
 
 

@@ -91,6 +91,13 @@ class Plan:
     configuration: dict[str, Any] = field(default_factory=dict)
     spec: str = ""
 
+    def __repr__(self) -> str:
+        """Show in one line what is to be run; ``print_plan`` prints all."""
+        missing = f"{self.missing:,} of {format_count(self.simulations, 'simulation')} to run"
+        workers = format_count(self.workers, "worker")
+        takes = f", about {format_seconds(self.seconds)} on {workers}" if self.run_s else ""
+        return f"Plan({self.name}: {missing}{takes}; store {self.store}, about {format_bytes(self.bytes)})"
+
 
 def make_plan(
     spec: Spec,

@@ -163,6 +163,11 @@ class Sweep:
         sweep.spec = spec
         return sweep
 
+    def __repr__(self) -> str:
+        """Show name and axes in one line."""
+        axes = ", ".join(f"{axis.name} ({len(axis):,})" for axis in self.spec.axes)
+        return f"Sweep({self.spec.name} of {self.spec.target.name}: {axes})"
+
     def _repr_html_(self) -> str:
         """Show the axes in a notebook."""
         spec = self.spec

@@ -121,6 +121,12 @@ class Workload:
         """Return the number of jobs."""
         return len(self.job_id)
 
+    def __repr__(self) -> str:
+        """Show what it is in one line, without its arrays."""
+        span_s = float(self.submit_s[-1] - self.submit_s[0]) if len(self) else 0.0
+        machine = f", from a machine of {self.nodes:,} nodes" if self.nodes else ""
+        return f"Workload({self.name}: {len(self):,} jobs, submitted in {span_s / 86400:.4g} days{machine})"
+
 
 def check_workload(workload: Workload) -> None:
     """Raise InputError, naming the job, unless the arrays are what a Workload has."""
