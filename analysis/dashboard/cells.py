@@ -176,6 +176,7 @@ class ParetoPlot:
             c="colour" if len(metrics) > 2 else BLUE,
             hover_cols=["cell", "words", "ink"],
             cmap="viridis",
+            symmetric=False,
             responsive=True,
             height=_HEIGHT,
             size=40,
@@ -260,8 +261,10 @@ def _inks(values: Floats) -> NDArray[np.int32]:
     from bokeh.palettes import Viridis256
 
     palette = np.array([_packed(colour) for colour in Viridis256])
-    low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
-    share = np.clip((values - low) / ((high - low) or 1.0), 0, 1)
+    halves = values.astype(np.float64) / 2  # so that what lies between the two is finite
+    known = halves[np.isfinite(halves)]
+    low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+    share = np.clip((halves - low) / ((high - low) or 1.0), 0, 1)  # what is infinite has the colour of an end
     inks = np.where(np.isfinite(share), palette[np.nan_to_num(share * 255).astype(int)], _packed("#BBBBBB"))
     return inks.astype(np.int32)
 

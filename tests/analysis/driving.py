@@ -50,11 +50,12 @@ def drive(page: Any, pause_ms: int = 150) -> dict[str, int]:
     """
     done = {"selects": page.evaluate(TURN_SELECTS, pause_ms), "switches": page.evaluate(SWITCH, pause_ms)}
     sliders = page.locator("[role=slider]:visible")
-    done["sliders"] = sliders.count()
-    for number in range(done["sliders"]):
+    done["sliders"] = 0
+    while done["sliders"] < sliders.count():  # what a busy server still had to do may have taken some away
         for key in ("End", "Home", "ArrowRight"):
-            sliders.nth(number).press(key)
+            sliders.nth(done["sliders"]).press(key)
             page.wait_for_timeout(pause_ms)
+        done["sliders"] += 1
     page.get_by_label("Find a metric").fill("wai")
     page.get_by_label("Find a metric").fill("")
     done["pictures"] = _touch(page, pause_ms)

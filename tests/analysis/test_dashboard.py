@@ -22,6 +22,7 @@ from faultsweep.analysis.dashboard.cells import (
     ParallelPlot,
     ParetoPlot,
     Sample,
+    _inks,
     formats_of,
     labels_at,
     parallel_figure,
@@ -796,3 +797,14 @@ def test_every_view_of_an_odd_store_can_be_taken_away(tmp_path, make):
 def test_variance_shares_do_not_depend_on_the_unit():
     values = xr.DataArray(np.random.default_rng(1).random((3, 4)), dims=("a", "b"))
     assert variance_shares(values * 2.0**990) == pytest.approx(variance_shares(values))
+
+
+@pytest.mark.parametrize("largest", [2.0, 1.7e308])
+@pytest.mark.filterwarnings("error")
+def test_colours_of_points_are_spread_over_what_is_finite(largest):
+    inks = _inks(np.array([-largest, 0.0, largest, np.inf, -np.inf, np.nan]))
+    low, middle, high, above, below, unknown = inks.tolist()
+    assert (above, below) == (high, low)
+    assert len({low, middle, high, unknown}) == 4
+    assert _inks(np.array([np.nan, np.inf, -np.inf])).tolist() == [unknown, high, low]
+    assert _inks(np.array([7.0, 7.0])).tolist() == [low, low]
