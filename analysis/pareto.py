@@ -10,7 +10,7 @@ import xarray as xr
 from faultsweep.analysis.ranking import higher_is_better
 from faultsweep.analysis.regions import measured_groups
 from faultsweep.analysis.statistics import REPLICATE, check_axes
-from faultsweep.sweeps.open import has_result, metric_names
+from faultsweep.sweeps.open import check_results, has_result, metric_names
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -65,6 +65,7 @@ def pareto_front(results: xr.Dataset, metrics: Sequence[str], every: bool = Fals
     InputError
         There are fewer than two metrics, or there is no such metric, or nothing says whether more of it is better.
     """
+    check_results(results)
     known = [name for name in metric_names(results) if REPLICATE in results[name].dims]
     for name in metrics:
         if name not in known:

@@ -14,7 +14,7 @@ from faultsweep.analysis.figures.captions import markdown
 from faultsweep.analysis.figures.draw import check_formats, draw_html, draw_picture
 from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.figures.picture import svg_text
-from faultsweep.sweeps.open import label_on
+from faultsweep.sweeps.open import check_results, label_on
 
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require
@@ -90,6 +90,7 @@ def plot(
         The results have no such name, the choices do not go together, or the extra "plot" is not installed.
     """
     require("a figure", "matplotlib", "scipy")
+    check_results(results)
     if kind in FIGURES:
         return Plot(FIGURES[kind](results))
     if kind not in ("auto", "heat map"):

@@ -28,7 +28,7 @@ from faultsweep.analysis.statistics import REPLICATE, check_axes, mean_interval,
 from faultsweep.simcore.workloads.models import is_model
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.best import Best, Region, read_best, regions_of
-from faultsweep.sweeps.open import COPIES, fixed_parameters, is_one_of, metric_names
+from faultsweep.sweeps.open import COPIES, check_results, fixed_parameters, is_one_of, metric_names
 from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.refinement import Refined
 from faultsweep.sweeps.search import Search
@@ -112,6 +112,7 @@ def compare_policies(
     InputError
         There is no such axis or metric, or no axis to compare along, or nothing says whether more of it is better.
     """
+    check_results(results)
     metrics = [str(name) for name in results.data_vars if "replicate" in results[name].dims]
     metric = metric or (USUAL_METRIC if USUAL_METRIC in results else _first_metric(results))
     if metric not in results.data_vars:

@@ -27,9 +27,9 @@ from faultsweep.simcore.engine.steps import Advance, Meter, Stopwatch, checked
 from faultsweep.simcore.engine.watch import SHORTEST_RUN_S, WITHOUT_LIMIT, check_end, named_jobs
 from faultsweep.simcore.failure_sources import source_for
 from faultsweep.simcore.job_results import JobResults, constant
-from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace
+from faultsweep.simcore.model.failure_trace import LATEST_S, NO_FAILURES, FailureTrace, check_trace
 from faultsweep.simcore.model.machines import CLUSTERS, FLAT, SITE, TORUS, Machine, parse_machine, round_up
-from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_workload
+from faultsweep.simcore.model.workload import DEMANDED, Label, Workload, check_is_workload, check_workload
 from faultsweep.simcore.parameters import check_combination, files_read, own_values, resolve, run_of
 from faultsweep.simcore.policies.failures.excess import excess_sentence
 from faultsweep.simcore.policies.failures.repeats import repeats_sentence
@@ -207,9 +207,24 @@ def simulate(
     InvariantError
         Under ``debug``, if an invariant does not hold: an error of the simulator.
     """
+    _check_arguments(failures, repeat, progress, before_compiling)
     named, watch = _named(failures, placement, parameters), _Watch(events, debug, progress, before_compiling)
     asked = _Asked(failures, placement, communication, watch, trace, repeat, options)
     return _simulate(workload, named, asked, _remembers(remembered))
+
+
+def _check_arguments(failures: Any, repeat: Any, *called: Any) -> None:
+    """Raise InputError for arguments of ``simulate`` that are of another type; ``called`` are progress and
+    before_compiling."""
+    if not isinstance(failures, FailureTrace | FailureSource | str | None):
+        raise InputError(
+            f"failures: expected a FailureTrace, a source, a name or the path of a log, got {failures!r:.60}"
+        )
+    if not isinstance(repeat, int | np.integer) or isinstance(repeat, bool) or repeat < 1:
+        raise InputError(f"repeat: expected a whole number of 1 or more, got {repeat!r:.60}")
+    for name, function in zip(("progress", "before_compiling"), called, strict=True):
+        if function is not None and not callable(function):
+            raise InputError(f"{name}: expected a function, got {function!r:.60}")
 
 
 def simulate_configuration(
@@ -237,9 +252,10 @@ def _simulate(workload: Workload, named: Mapping[str, Any], asked: _Asked, remem
         machine, jobs = _machine_and_jobs(remembered, workload, config)
         span = Span.of(workload, jobs.prepared, config["arrival_scale"])
         source = _source_of(failures, config, machine, span)
-        given = _Given(jobs, machine, config, source, span, watch, max(1, repeat))
+        given = _Given(jobs, machine, config, source, span, watch, repeat)
         fairness = _fairness_of(jobs, config, machine)
         _check_cluster_arguments(machine, communication, trace)
+        _check_options(options, config)
         clusters = machine.kind == CLUSTERS
         run = _simulate_clusters(given, communication, trace) if clusters else _simulate_machine(given, score, options)
         return _with_owners(run, workload, given, fairness)
@@ -254,8 +270,7 @@ def _remembers(remembered: Remembered | None) -> Remembered:
 
 def _machine_and_jobs(remembered: Remembered, workload: Workload, config: Mapping[str, Any]) -> tuple[Machine, _Jobs]:
     """Return the machine, and the jobs as they are simulated; raise InputError where they do not go together."""
-    if not isinstance(workload, Workload):
-        raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
+    check_is_workload(workload)
     machine = parse_machine(config["machine"])
     remembered.of(check_combination, config, machine)
     jobs = remembered.of(_jobs_of, config, workload, machine)
@@ -488,6 +503,14 @@ def _check_cluster_arguments(machine: Machine, communication: Communication | No
         raise InputError(f"{name}: only machines of clusters, such as clusters:100+100, have that, not {machine.name}")
 
 
+def _check_options(options: str | None, config: Mapping[str, Any]) -> None:
+    """Raise InputError for recovery groups that are no text, or where no policy asks for options."""
+    if options is not None and not isinstance(options, str):
+        raise InputError(f"options: expected letters A to E, one for each job, got {options!r:.60}")
+    if options is not None and "asks" not in run_of(config).named("recovery").facts:
+        raise InputError(f"options: there are none with recovery = {config['recovery']}")
+
+
 def _simulate_clusters(given: _Given, communication: Communication | None, trace: bool) -> Run:
     """Simulate one configuration on clusters; what is compiled for them is loaded only here."""
     from faultsweep.simcore.engine.clusters import communication as talk
@@ -550,6 +573,9 @@ def _load_kernels(finder: str) -> None:
 def _are_within(failures: FailureTrace, last: int) -> bool:
     """Tell whether failures are in order and finite, and at nodes up to the last: most are, and this is soon seen."""
     time_s, node, down_s = failures.time_s, failures.node, failures.down_s
+    kinds = [array.dtype.kind for array in (time_s, node, down_s) if isinstance(array, np.ndarray)]
+    if kinds != ["f", "i", "f"] or not time_s.shape == node.shape == down_s.shape == (len(failures),):
+        return False
     if not len(failures) or not (time_s[1:] >= time_s[:-1]).all():
         return False
     lasting = down_s.min() >= 0.0 and down_s.max() <= LATEST_S
@@ -563,6 +589,7 @@ def check_failures(failures: FailureTrace, machine: Machine) -> FailureTrace:
     last = machine.nodes + len(machine.clusters) - 1
     if _are_within(failures, last):
         return failures
+    check_trace(failures)
     if (failures.time_s[1:] < failures.time_s[:-1]).any():
         raise InputError(f"{failures.name}: failures must be in order of time")
     outside = np.flatnonzero((failures.node < 0) | (failures.node > last))

@@ -143,6 +143,13 @@ def label_on(data: xr.Dataset | xr.DataArray, axis: str, label: Any) -> Any:
     return label if has else plain_name(axis, label)
 
 
+def check_results(results: Any) -> None:
+    """Raise InputError unless these are results of a sweep, as ``open_results`` returns them."""
+    if not isinstance(results, xr.Dataset) or "status" not in results:
+        got = "a Dataset without status" if isinstance(results, xr.Dataset) else f"{results!r:.60}"
+        raise InputError(f"results: expected those of a sweep, as open_results returns them, got {got}")
+
+
 def metric_names(data: xr.Dataset) -> list[str]:
     """Return the names of the metrics in a Dataset of results."""
     return [str(name) for name in json.loads(data.attrs["metrics"]) if name in data]

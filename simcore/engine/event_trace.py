@@ -49,6 +49,11 @@ class EventTrace:
         """Return the number of events."""
         return len(self.time_s)
 
+    def __repr__(self) -> str:
+        """Show in one line how many events there are, and of which time."""
+        span = f", {self.time_s[0]:.10g} to {self.time_s[-1]:.10g} s" if len(self) else ""
+        return f"EventTrace({len(self):,} events{span})"
+
     def rows(self) -> Iterator[tuple[float, str, int, int, list[int]]]:
         """Yield (time_s, kind, job_id, attempt, nodes) of every event."""
         for k in range(len(self)):

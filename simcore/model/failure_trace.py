@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from faultsweep.errors import InputError
+
 LATEST_S = 2.0**42
 """No time may be further from zero, 139,000 years: up to there a float tells times apart to the millisecond."""
 
@@ -33,6 +35,22 @@ class FailureTrace:
     def __len__(self) -> int:
         """Return the number of failures."""
         return len(self.time_s)
+
+
+def check_trace(trace: FailureTrace) -> None:
+    """Raise InputError, naming the array, unless the arrays are what a FailureTrace has."""
+    count = np.size(trace.time_s)
+    for name, kinds, what in (
+        ("time_s", "fiu", "numbers"),
+        ("node", "iu", "whole numbers"),
+        ("down_s", "fiu", "numbers"),
+    ):
+        array = getattr(trace, name)
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != (count,):
+            raise InputError(f"{trace.name}: {name}: expected an array of {count} {what}, got {array!r:.60}")
+    unknown = np.isnan(trace.time_s)
+    if unknown.any():
+        raise InputError(f"{trace.name}: failure {int(np.argmax(unknown)) + 1} has no time (it is NaN)")
 
 
 NO_FAILURES = FailureTrace(np.empty(0), np.empty(0, np.int64), np.empty(0), name="none")

@@ -128,8 +128,15 @@ class Workload:
         return f"Workload({self.name}: {len(self):,} jobs, submitted in {span_s / 86400:.4g} days{machine})"
 
 
+def check_is_workload(workload: Any) -> None:
+    """Raise InputError for what is no Workload, such as the name of a log."""
+    if not isinstance(workload, Workload):
+        raise InputError(f"workload: expected a Workload (load_workload gives that of a log), got {workload!r:.60}")
+
+
 def check_workload(workload: Workload) -> None:
     """Raise InputError, naming the job, unless the arrays are what a Workload has."""
+    check_is_workload(workload)
     for name, kinds in (("job_id", "iu"), ("size", "iu"), ("user", "iu"), *((time, "fiu") for time in _TIMES)):
         array = getattr(workload, name)
         if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != (len(workload),):

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import numpy as np
 from faultsweep.simcore.model.dependencies import Dependencies, dependencies_of
-from faultsweep.simcore.model.workload import Label, Workload
+from faultsweep.simcore.model.workload import Label, Workload, check_workload
 from faultsweep.simcore.workloads import parsed
 from numpy.typing import NDArray
 
@@ -440,8 +440,9 @@ def write_swf(workload: Workload, path: str | Path) -> None:
     Raises
     ------
     InputError
-        If the file cannot be written.
+        If the file cannot be written, or the workload has what no log has.
     """
+    check_workload(workload)
     path = Path(path)
     lines = [
         line if line.lstrip().startswith(";") else f"; {line}" for text in workload.header for line in text.split("\n")

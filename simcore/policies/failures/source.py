@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.model.failure_trace import FailureTrace
+from faultsweep.simcore.model.failure_trace import FailureTrace, check_trace
 from faultsweep.simcore.model.workload import Workload
 from numpy.typing import NDArray
 
@@ -79,7 +79,14 @@ class TraceSource(FailureSource):
     """A trace, or a pattern of failures that is repeated for ever."""
 
     def __init__(self, trace: FailureTrace, failures_per_day: float = math.nan, period_s: float = 0.0) -> None:
-        """Hold a trace; with ``period_s`` > 0 it returns after every such time, and must be shorter than it."""
+        """Hold a trace; with ``period_s`` > 0 it returns after every such time, and must be shorter than it.
+
+        Raises
+        ------
+        InputError
+            The arrays of the trace are not what they have to be.
+        """
+        check_trace(trace)
         self.trace = trace
         self.name, self.content_hash = trace.name, trace.content_hash
         self.failures_per_day = failures_per_day
