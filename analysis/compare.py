@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,8 +92,10 @@ def compare(a: str, b: str, *, metrics: Sequence[str] = (), tolerance: float = 0
     Raises
     ------
     InputError
-        One cannot be opened, they have different axes, or a metric is unknown.
+        One cannot be opened, they have different axes, a metric is unknown, or the tolerance is no such number.
     """
+    if not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:
+        raise InputError(f"tolerance: expected a number of 0 or more, got {tolerance!r:.60}")
     first, second = open_results(a), open_results(b)
     first, second = _with_all_axes(first, second, str(a)), _with_all_axes(second, first, str(b))
     first, second = with_plain_labels(first), with_plain_labels(second)

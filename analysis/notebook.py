@@ -56,7 +56,7 @@ against = paired_difference(results[METRIC], ALONG, BASELINE, results["status"],
 against.to_dataframe()[["mean", "low", "high"]]"""
 
 
-def write_notebook(store: str, path: Path) -> None:
+def write_notebook(store: str, path: str | Path) -> None:
     """Write a notebook for a store; its paths are relative to the notebook's folder.
 
     Parameters
@@ -69,6 +69,7 @@ def write_notebook(store: str, path: Path) -> None:
     InputError
         The store cannot be opened or has nothing to plot over, or the file exists or cannot be written.
     """
+    path = Path(path)
     if path.suffix != ".ipynb":
         raise InputError(f"{path}: the name of a notebook ends with .ipynb")
     if path.exists():

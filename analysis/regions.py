@@ -13,6 +13,7 @@ from faultsweep.analysis.effects import variance_shares, varied
 from faultsweep.analysis.ranking import higher_is_better, rank
 from faultsweep.analysis.statistics import REPLICATE, check_axes, count_observations
 from faultsweep.simcore.parameters import MEASURING
+from faultsweep.sweeps.open import check_results, metric_names
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -104,7 +105,14 @@ def best_policies(
     A row per region that has results: its labels; ``best`` and its ``mean, low, high``; ``next``, the ``margin`` to it
     (how much worse it is, of the best's mean) with ``margin_low, margin_high``; the adjusted ``p``; and ``as_good``,
     the labels that do not differ significantly from the best.
+
+    Raises
+    ------
+    InputError
+        There is no such metric or axis, or nothing says whether more of the metric is better.
     """
+    check_results(data)
+    _check_names(data, metric, regions or ())
     values, higher = data[metric].load(), higher_is_better(data, metric)
     status: xr.DataArray | None = data["status"]
     if policy not in values.dims:
@@ -124,6 +132,17 @@ def best_policies(
         if table.sizes[policy]:
             rows.append({**at, **_row(table, policy)})
     return pd.DataFrame(rows)
+
+
+def _check_names(data: xr.Dataset, metric: str, regions: Sequence[str]) -> None:
+    """Raise InputError for a metric or an axis that results do not have."""
+    metrics = [name for name in metric_names(data) if REPLICATE in data[name].dims]
+    if metric not in metrics:
+        raise unknown_name("metric", metric, metrics)
+    axes = [str(dim) for dim in data["status"].dims if dim != REPLICATE]
+    for axis in regions:
+        if axis not in axes:
+            raise unknown_name("axis", axis, axes, where="regions")
 
 
 def is_as_good(row: Mapping[str, Any], label: str) -> bool:

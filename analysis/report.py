@@ -40,7 +40,7 @@ from faultsweep.analysis.verdict import (
 )
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.parameters import PARAMETERS, canonical, inert, run_of
-from faultsweep.sweeps.open import RESULTS, count_cells, fixed_parameters, is_one_of, metric_names
+from faultsweep.sweeps.open import RESULTS, check_results, count_cells, fixed_parameters, is_one_of, metric_names
 
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require
@@ -91,7 +91,9 @@ tr, h2, h3 { break-inside: avoid } h2, h3 { break-after: avoid }
 )
 
 
-def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = None, policy: str | None = None) -> None:
+def write_report(
+    data: xr.Dataset, path: str | Path, metrics: Sequence[str] | None = None, policy: str | None = None
+) -> None:
     """Write the report of a store as one HTML file without scripts, that asks nothing of a network.
 
     Parameters
@@ -107,6 +109,7 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
         A metric or an axis that the store does not have, or no result at all.
     """
     require("a report", "matplotlib", "scipy")
+    check_results(data)
     data = with_numbers_and_names(data)
     chosen = _metrics(data, metrics)
     policy = policy_axis(data) if policy is None else policy
@@ -134,8 +137,8 @@ def write_report(data: xr.Dataset, path: Path, metrics: Sequence[str] | None = N
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(parts)}</body></html>\n"
     )
-    with writing(path):
-        path.write_text(page, encoding="utf-8")
+    with writing(Path(path)):
+        Path(path).write_text(page, encoding="utf-8")
 
 
 def _source(data: xr.Dataset) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.sweeps.intervals import scaled
-from faultsweep.sweeps.open import metric_names
+from faultsweep.sweeps.open import check_results, metric_names
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -61,6 +61,7 @@ def sobol_indices(data: xr.Dataset, metric: str, axis: str | None = None, level:
     InputError
         There is no sampled axis, the metric is unknown, the design is too small, or SALib is not installed.
     """
+    check_results(data)
     table, axis = _table(data, axis)
     if metric not in metric_names(data):
         raise unknown_name("metric", metric, metric_names(data))

@@ -264,7 +264,8 @@ def _observations(
 
 def _checked(level: float | xr.DataArray, n: xr.DataArray, method: str, scale: str) -> Any:
     """Return the confidence level, or that of each cell of ``n``, if it and the names are valid."""
-    if not np.all((np.asarray(level) > 0) & (np.asarray(level) < 1)):
+    is_number = isinstance(level, int | float | np.number | xr.DataArray)
+    if not is_number or not np.all((np.asarray(level) > 0) & (np.asarray(level) < 1)):
         raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
     if method not in METHODS:
         raise unknown_name("method", method, METHODS)

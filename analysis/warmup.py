@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE
-from faultsweep.sweeps.open import RESULTS, is_one_of, open_all_jobs
+from faultsweep.sweeps.open import RESULTS, check_results, is_one_of, open_all_jobs
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError, unknown_name
@@ -72,6 +72,7 @@ def steady_means(data: xr.Dataset, column: str = "wait_s") -> xr.Dataset:
     InputError
         The store has no per-job results, or not this one.
     """
+    check_results(data)
     if "jobs_offset" not in data:
         raise InputError("no per-job results (the spec needs keep_jobs = true)")
     offset, length = data["jobs_offset"].values, data["jobs_length"].values
@@ -120,6 +121,7 @@ def without_warm_up(data: xr.Dataset, metrics: Iterable[str]) -> xr.Dataset:
     InputError
         The store has no per-job results, or a metric is no mean of one, or there are too many runs to be read.
     """
+    check_results(data)
     for metric in metrics:
         column = column_of(data, metric)
         if not column:
@@ -161,6 +163,7 @@ def unsteady(data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
 
     A configuration is if most of its replicates are.
     """
+    check_results(data)
     status = data["status"]
     truncated = is_one_of(status, ("truncated", "truncated_copy")).values
     known = is_one_of(status, RESULTS).values

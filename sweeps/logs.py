@@ -21,7 +21,7 @@ from faultsweep.simcore.workloads.accounting.files import read_jobs, read_record
 from faultsweep.simcore.workloads.accounting.records import JobRecords
 from faultsweep.simcore.workloads.accounting.units import Zone
 from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, is_model
-from faultsweep.simcore.workloads.swf import read_swf
+from faultsweep.simcore.workloads.swf import check_on_error, read_swf
 from faultsweep.simcore.workloads.transforms import span
 
 from faultsweep.errors import InputError, unknown_name
@@ -186,9 +186,13 @@ def load_workload(
     ------
     InputError
         There is no such log or zone, it cannot be fetched, its content is not that of the named log, it has fewer jobs,
-        or ``num_jobs`` is not a valid number.
+        or one of the numbers is not valid.
     """
-    num_jobs = int(PARAMETERS["num_jobs"].check(num_jobs))
+    num_jobs, seed, replicate = (
+        int(PARAMETERS[name].check(value))
+        for name, value in (("num_jobs", num_jobs), ("seed", seed), ("replicate", replicate))
+    )
+    check_on_error(on_error)
     workload = _load_whole(name_or_path, logs_dir, (num_jobs, seed, replicate), on_error, timezone)
     return span(workload, 0, 0 if is_model(str(name_or_path)) else num_jobs)
 

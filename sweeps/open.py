@@ -109,14 +109,18 @@ def open_jobs(data: xr.Dataset, **labels: Any) -> xr.Dataset:
     InputError
         The store has no per-job results, or the labels select no cell or more than one.
     """
+    check_results(data)
     place = data.encoding.get("source", "the results")
     if "jobs_offset" not in data:
         raise InputError(f"{place}: no per-job results (the spec needs keep_jobs = true)")
-    named = {axis: label_on(data, axis, label) for axis, label in labels.items()}
     try:
+        named = {axis: label_on(data, axis, label) for axis, label in labels.items()}
         cell = data[["jobs_offset", "jobs_length", "status"]].sel(named)
     except KeyError as error:
         raise InputError(f"{place}: no cell with the label {error.args[0]}") from None
+    except (TypeError, ValueError):  # such as a word on an axis of numbers
+        given = ", ".join(f"{axis} = {label!r:.60}" for axis, label in labels.items())
+        raise InputError(f"{place}: no cell with the labels {given}") from None
     cell = cell.isel({"replicate": 0} if "replicate" in cell.dims else {}).squeeze()
     if cell["jobs_offset"].ndim:
         left = ", ".join(map(str, cell.dims))

@@ -61,7 +61,7 @@ if (toggle.active) {
 """
 
 
-def draw_html(content: Content, path: Path) -> None:
+def draw_html(content: Content, path: str | Path) -> None:
     """Write the page; everything that it needs is in it."""
     from bokeh.layouts import column
     from bokeh.models.widgets import Div
@@ -69,7 +69,7 @@ def draw_html(content: Content, path: Path) -> None:
     heading = Div(text=f"<h2 style='font-family: sans-serif'>{escape(without_tex(content.title))}</h2>", **_STRETCH)
     words = escape(without_tex(" ".join(content.caption)))
     caption = Div(text=f"<p style='font-family: sans-serif'>{words}</p>", **_STRETCH)
-    write_page(column(heading, *plots_of_run(content), caption, **_STRETCH), content.title, path)
+    write_page(column(heading, *plots_of_run(content), caption, **_STRETCH), content.title, Path(path))
 
 
 def plots_of_run(content: Content) -> list[Any]:

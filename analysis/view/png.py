@@ -36,7 +36,7 @@ HOLDERS = ("#8DD3C7", "#BEBADA", "#FB8072", "#80B1D3", "#FDB462", "#B3DE69", "#F
 """Colours of jobs in an occupancy view, by job number; paler than those of fates, which mean something else."""
 
 
-def draw_png(content: Content, path: Path, at_h: float | None = None) -> None:
+def draw_png(content: Content, path: str | Path, at_h: float | None = None) -> None:
     """Write the picture; ``at_h`` is the time of the occupancy, by default when most nodes are idle in fragments."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas
@@ -64,7 +64,7 @@ def draw_png(content: Content, path: Path, at_h: float | None = None) -> None:
             _occupancy(canvas, grid[3], content.frames, content.sides, frame)
             for axis in (gantt, queue, bands):
                 axis.axvline(content.frames.time_h[frame], color=AT_FRAME, linewidth=1.4, linestyle=":")
-        with writing(path):
+        with writing(Path(path)):
             canvas.savefig(path, dpi=_DPI, facecolor="white", metadata={"Title": content.title, "Description": caption})
 
 

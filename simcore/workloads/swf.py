@@ -60,6 +60,12 @@ class _Log:
         raise InputError(f"{self.path}:{line}: {problem}")
 
 
+def check_on_error(on_error: str) -> None:
+    """Raise InputError unless it says what happens to malformed lines: "raise" or "skip"."""
+    if on_error not in ("raise", "skip"):
+        raise unknown_name("on_error", on_error, ("raise", "skip"))
+
+
 def read_swf(path: str | Path, *, on_error: str = "raise") -> Workload:
     """Read a job log in the Standard Workload Format, plain or compressed by gzip or xz.
 
@@ -88,8 +94,7 @@ def read_swf(path: str | Path, *, on_error: str = "raise") -> Workload:
     -----
     The format: Chapin et al., "Benchmarks and Standards for the Evaluation of Parallel Job Schedulers", JSSPP 1999.
     """
-    if on_error not in ("raise", "skip"):
-        raise unknown_name("on_error", on_error, ("raise", "skip"))
+    check_on_error(on_error)
     log = _Log(Path(path), skip=on_error == "skip")
     key = _key(log)
     known = parsed.load(key, _name(log.path)) if key else None

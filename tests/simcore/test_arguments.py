@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import xarray as xr
 from faultsweep.simcore.policies.failures.source import FailureSource
 
 import faultsweep
@@ -94,14 +93,6 @@ def test_a_log_is_written_of_a_workload_alone(other, tmp_path):
     with pytest.raises(InputError, match=r"^workload: expected a Workload \(load_workload gives that of a log\)"):
         faultsweep.write_swf(other, tmp_path / "a.swf")
     assert not (tmp_path / "a.swf").exists()
-
-
-@pytest.mark.parametrize("other", [3, "a.zarr", None, xr.Dataset({"mean_wait_s": 1.0})])
-@pytest.mark.parametrize("function", ["plot", "compare_policies", "pareto_front"])
-def test_results_are_those_of_a_sweep(function, other):
-    metrics = (["mean_wait_s", "utilisation"],) if function == "pareto_front" else ()
-    with pytest.raises(InputError, match=r"^results: expected those of a sweep, as open_results returns them, got "):
-        getattr(faultsweep, function)(other, *metrics)
 
 
 def test_a_prompt_shows_an_event_trace_in_one_line(log):
