@@ -142,22 +142,52 @@ def check_workload(workload: Workload) -> None:
         if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != (len(workload),):
             kind = "numbers" if "f" in kinds else "whole numbers"
             raise InputError(f"{workload.name}: {name}: expected an array of {len(workload)} {kind}, got {array!r:.60}")
+    _check_others(workload)
     _refuse(workload, "submit_s", ~np.isfinite(workload.submit_s), "a finite time")
     _refuse(workload, "submit_s", np.diff(workload.submit_s, prepend=-np.inf) < 0, "jobs in order of submission")
     _refuse(workload, "run_s", ~((workload.run_s > 0) & np.isfinite(workload.run_s)), "more than 0 s")
     _refuse(workload, "requested_s", workload.requested_s <= 0, "more than 0 s, or NaN for none")
     _refuse(workload, "size", workload.size < 1, "1 or more")
     for name, label in workload.labels.items():
-        valid = name in LABELS and label.codes.shape == (len(workload),) and label.codes.dtype.kind in "iu"
-        if not valid or (len(workload) and not -1 <= label.codes.min() <= label.codes.max() < len(label.names)):
+        if name not in LABELS or not _is_label(label, len(workload)):
             raise InputError(
                 f"{workload.name}: labels: {name!r} is not one of {', '.join(LABELS)} with a code for each job, "
-                f"an index of {len(label.names)} names or -1"
+                "an index of its names or -1"
             )
     if workload.dependencies is not None:
         check_dependencies(workload.name, workload.dependencies, workload.job_id)
 
 
+def _is_label(label: Any, count: int) -> bool:
+    if not isinstance(label, Label) or label.codes.shape != (count,) or label.codes.dtype.kind not in "iu":
+        return False
+    return not count or -1 <= int(label.codes.min()) <= int(label.codes.max()) < len(label.names)
+
+
+def _check_others(workload: Workload) -> None:
+    """Raise InputError unless what is no array of every workload is what a Workload has."""
+    for name, least in (("nodes", 0), ("procs_per_node", 1)):
+        value = getattr(workload, name)
+        if not isinstance(value, int | np.integer) or value < least:
+            raise InputError(f"{workload.name}: {name}: expected a whole number of {least} or more, got {value!r:.60}")
+    for name in ("origin_s", "log_span_s", "epoch_s"):
+        value = getattr(workload, name)
+        if not isinstance(value, int | float | np.number) or not np.isfinite(value):
+            raise InputError(f"{workload.name}: {name}: expected a finite time, got {value!r:.60}")
+    home, count = workload.home, len(workload)
+    if home is not None and (not isinstance(home, np.ndarray) or home.dtype.kind not in "iu" or home.shape != (count,)):
+        raise InputError(f"{workload.name}: home: expected an array of {count} whole numbers, got {home!r:.60}")
+    for name, kinds, words in _PARTS:
+        part = getattr(workload, name)
+        if not isinstance(part, kinds):
+            raise InputError(f"{workload.name}: {name}: expected {words}, got {part!r:.60}")
+
+
+_PARTS: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("demand", (Demand, type(None)), "a Demand or None"),
+    ("dependencies", (Dependencies, type(None)), "Dependencies or None"),
+    ("labels", (Mapping,), "a Label by name"),
+)
 _TIMES = ("submit_s", "run_s", "requested_s")
 
 

@@ -3,6 +3,8 @@ simulated."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from faultsweep.simcore.policies.failures.source import FailureSource
@@ -98,3 +100,29 @@ def test_a_log_is_written_of_a_workload_alone(other, tmp_path):
 def test_a_prompt_shows_an_event_trace_in_one_line(log):
     events = simulate(log, events=True).events
     assert repr(events) == f"EventTrace({len(events)} events, {events.time_s[0]:.10g} to {events.time_s[-1]:.10g} s)"
+
+
+BAD_PARTS = {
+    "nodes": ["x", -1, 1.5, None],
+    "procs_per_node": [0, "1"],
+    "origin_s": ["a", float("nan"), None],
+    "log_span_s": ["a", float("inf")],
+    "epoch_s": ["2020"],
+    "home": [[0] * 20, np.zeros(3, int), np.full(20, 0.5)],
+    "demand": [3],
+    "labels": [3, {"x": 1}, {"account": 1}],
+    "dependencies": [3, []],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD_PARTS.items() for value in values])
+@pytest.mark.parametrize("machine", ["flat:128", "clusters:128+128"])
+def test_what_a_workload_has_beside_its_arrays_is_checked(log, machine, name, value):
+    with pytest.raises(InputError, match=rf"^sdsc-model: {name}: "):
+        faultsweep.simulate(replace(log, **{name: value}), machine=machine)
+
+
+@pytest.mark.parametrize("other", [3, [1.0] * 20, {}])
+def test_what_jobs_communicate_is_a_communication(log, other):
+    with pytest.raises(InputError, match=r"^communication: expected a Communication, got "):
+        faultsweep.simulate(log, machine="clusters:128+128", communication=other)

@@ -93,7 +93,7 @@ def test_labels_stay_with_their_jobs():
     with pytest.raises(InputError, match="labels: 'colour' is not one of account"):
         check_workload(Workload(*(getattr(part, name) for name in FIELDS), labels={"colour": part.labels["qos"]}))
     bad = {"qos": Label(np.ones(len(part), np.int64), ("a",))}
-    with pytest.raises(InputError, match="an index of 1 names or -1"):
+    with pytest.raises(InputError, match="an index of its names or -1"):
         check_workload(Workload(*(getattr(part, name) for name in FIELDS), labels=bad))
 
 

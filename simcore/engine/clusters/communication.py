@@ -77,6 +77,8 @@ def _bandwidths(u: NDArray[np.float64], config: Mapping[str, Any]) -> NDArray[np
 
 def check(communication: Communication, workload: Workload, link_mbps: float) -> Communication:
     """Return what was given if it can be simulated, or raise InputError."""
+    if not isinstance(communication, Communication):
+        raise InputError(f"communication: expected a Communication, got {communication!r:.60}")
     rows = {name: np.asarray(getattr(communication, name), np.float64) for name in Communication.__annotations__}
     for name, values in rows.items():
         if values.shape != (len(workload),):
