@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,7 +162,7 @@ _Fairness = tuple[NDArray[np.int64], NDArray[np.float64] | None]
 def simulate(
     workload: Workload,
     *,
-    failures: FailureTrace | FailureSource | str | None = None,
+    failures: FailureTrace | FailureSource | str | Path | None = None,
     placement: str | Callable[..., Any] | Score = "mfp",
     communication: Communication | None = None,
     events: bool = False,
@@ -207,6 +208,7 @@ def simulate(
     InvariantError
         Under ``debug``, if an invariant does not hold: an error of the simulator.
     """
+    failures = str(failures) if isinstance(failures, Path) else failures
     _check_arguments(failures, repeat, progress, before_compiling)
     named, watch = _named(failures, placement, parameters), _Watch(events, debug, progress, before_compiling)
     asked = _Asked(failures, placement, communication, watch, trace, repeat, options)

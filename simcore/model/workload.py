@@ -125,7 +125,8 @@ class Workload:
         """Show what it is in one line, without its arrays."""
         span_s = float(self.submit_s[-1] - self.submit_s[0]) if len(self) else 0.0
         machine = f", from a machine of {self.nodes:,} nodes" if self.nodes else ""
-        return f"Workload({self.name}: {len(self):,} jobs, submitted in {span_s / 86400:.4g} days{machine})"
+        jobs = f"{len(self):,} job{'' if len(self) == 1 else 's'}"
+        return f"Workload({self.name}: {jobs}, submitted in {span_s / 86400:.4g} days{machine})"
 
 
 def check_is_workload(workload: Any) -> None:

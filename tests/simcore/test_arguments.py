@@ -28,6 +28,12 @@ def test_failures_of_another_type_are_not_taken_for_none(log, failures):
         simulate(log, failures=failures)
 
 
+def test_a_log_of_failures_may_be_named_by_a_path(log, tmp_path):
+    path = tmp_path / "failures.csv"
+    path.write_text("time_s,node,down_s\n100,3,60\n200,4,60\n")
+    assert simulate(log, failures=path).metrics["failures_seen"] == 2
+
+
 TIMES, NODES, DOWNS = np.array([1.0, 2.0]), np.array([3, 4]), np.array([5.0, 6.0])
 BAD_TRACES = {
     "lists": ([1.0, 2.0], NODES, DOWNS, r"time_s: expected an array of 2 numbers, got \[1.0, 2.0\]"),
