@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from faultsweep.simcore.model.dtypes import as_dtype
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -28,6 +29,11 @@ class Dependencies:
     job: NDArray[np.int64]
     after: NDArray[np.int64]
     think_s: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        """Take arrays of other whole numbers and floats."""
+        for name, dtype in (("job", np.int64), ("after", np.int64), ("think_s", np.float64)):
+            object.__setattr__(self, name, as_dtype(getattr(self, name), dtype))
 
     def __len__(self) -> int:
         """Return the number of pairs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from faultsweep.simcore.model.dtypes import as_dtype
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -31,6 +32,11 @@ class FailureTrace:
     down_s: NDArray[np.float64]
     name: str = "trace"
     content_hash: str = ""
+
+    def __post_init__(self) -> None:
+        """Take arrays of other whole numbers and floats."""
+        for name, dtype in (("time_s", np.float64), ("node", np.int64), ("down_s", np.float64)):
+            object.__setattr__(self, name, as_dtype(getattr(self, name), dtype))
 
     def __len__(self) -> int:
         """Return the number of failures."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from faultsweep.simcore.model.dependencies import Dependencies, check_dependencies
+from faultsweep.simcore.model.dtypes import as_dtype
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
@@ -37,6 +38,11 @@ class Demand:
     partition: NDArray[np.int64]
     partitions: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Take arrays of other whole numbers."""
+        for name in DEMANDED:
+            object.__setattr__(self, name, as_dtype(getattr(self, name), np.int64))
+
     def take(self, rows: slice | NDArray[Any]) -> Demand:
         """Return what the jobs of ``rows`` need."""
         return replace(self, **{name: getattr(self, name)[rows] for name in DEMANDED})
@@ -58,6 +64,17 @@ reservation."""
 
 DEMANDED = ("chunks", "cores", "gpus", "memory_mb", "per_node", "whole", "partition")
 """The arrays of a Demand."""
+
+
+def _as_label(label: Any) -> Any:
+    codes = as_dtype(label.codes, np.int64) if isinstance(label, Label) else None
+    return label if codes is None or codes is label.codes else label._replace(codes=codes)
+
+
+_DTYPES: dict[str, type[np.int64 | np.float64]] = {
+    **dict.fromkeys(("job_id", "size", "user", "home"), np.int64),
+    **dict.fromkeys(("submit_s", "run_s", "requested_s"), np.float64),
+}
 
 
 @dataclass(frozen=True)
@@ -117,6 +134,16 @@ class Workload:
     timezone: str = ""
     notes: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Take arrays of other whole numbers and floats."""
+        for name, dtype in _DTYPES.items():
+            object.__setattr__(self, name, as_dtype(getattr(self, name), dtype))
+        labels = (
+            {name: _as_label(label) for name, label in self.labels.items()} if isinstance(self.labels, Mapping) else {}
+        )
+        if any(label is not self.labels[name] for name, label in labels.items()):
+            object.__setattr__(self, "labels", labels)
+
     def __len__(self) -> int:
         """Return the number of jobs."""
         return len(self.job_id)
@@ -138,10 +165,10 @@ def check_is_workload(workload: Any) -> None:
 def check_workload(workload: Workload) -> None:
     """Raise InputError, naming the job, unless the arrays are what a Workload has."""
     check_is_workload(workload)
-    for name, kinds in (("job_id", "iu"), ("size", "iu"), ("user", "iu"), *((time, "fiu") for time in _TIMES)):
+    for name in ("job_id", "size", "user", *_TIMES):
         array = getattr(workload, name)
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != (len(workload),):
-            kind = "numbers" if "f" in kinds else "whole numbers"
+        if not isinstance(array, np.ndarray) or array.dtype != _DTYPES[name] or array.shape != (len(workload),):
+            kind = "numbers" if name in _TIMES else "whole numbers"
             raise InputError(f"{workload.name}: {name}: expected an array of {len(workload)} {kind}, got {array!r:.60}")
     _check_others(workload)
     _refuse(workload, "submit_s", ~np.isfinite(workload.submit_s), "a finite time")
@@ -176,7 +203,7 @@ def _check_others(workload: Workload) -> None:
         if not isinstance(value, int | float | np.number) or not np.isfinite(value):
             raise InputError(f"{workload.name}: {name}: expected a finite time, got {value!r:.60}")
     home, count = workload.home, len(workload)
-    if home is not None and (not isinstance(home, np.ndarray) or home.dtype.kind not in "iu" or home.shape != (count,)):
+    if home is not None and (not isinstance(home, np.ndarray) or home.dtype != np.int64 or home.shape != (count,)):
         raise InputError(f"{workload.name}: home: expected an array of {count} whole numbers, got {home!r:.60}")
     for name, kinds, words in _PARTS:
         part = getattr(workload, name)

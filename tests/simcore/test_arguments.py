@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from faultsweep.simcore.model.dependencies import Dependencies
+from faultsweep.simcore.model.workload import Label
 from faultsweep.simcore.policies.failures.source import FailureSource
 
 import faultsweep
-from faultsweep import FailureTrace, InputError
+from faultsweep import FailureTrace, InputError, Workload
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +134,67 @@ def test_what_a_workload_has_beside_its_arrays_is_checked(log, machine, name, va
 def test_what_jobs_communicate_is_a_communication(log, other):
     with pytest.raises(InputError, match=r"^communication: expected a Communication, got "):
         faultsweep.simulate(log, machine="clusters:128+128", communication=other)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Jobs whose numbers all fit into eight bits or into floats of four bytes, some of them for others."""
+    random = np.random.default_rng(1)
+    count = 100
+    submit_s, run_s = (
+        np.sort(random.integers(0, 120, count)).astype(float),
+        random.integers(1, 100, count).astype(float),
+    )
+    sizes, users, ids = random.integers(1, 100, count), random.integers(0, 9, count), np.arange(count)
+    return Workload(
+        *(ids, submit_s, run_s, run_s + random.integers(0, 20, count), sizes, users),
+        nodes=100,
+        home=random.integers(0, 2, count),
+        labels={"account": Label(random.integers(-1, 3, count), ("a", "b", "c"))},
+        dependencies=Dependencies(np.array([5, 40, 99]), np.array([2, 5, 98]), np.array([0.0, 10.0, 30.0])),
+    )
+
+
+FEW_BITS = [
+    *[(name, dtype) for name in ("job_id", "size", "user", "home") for dtype in ("int8", "uint8", "uint64", ">i4")],
+    *[
+        (name, dtype)
+        for name in ("submit_s", "run_s", "requested_s")
+        for dtype in ("uint8", "int16", "float32", "float16")
+    ],
+]
+CONFIGURATIONS = [
+    {"machine": "flat:128", "fairness": True, "queue_order": "multifactor"},
+    {"machine": "flat:64", "size_map": "scale", "estimates": "requested", "scheduler": "conservative"},
+    {"machine": "torus:4x4x8", "size_map": "scale", "procs_per_node": 2, "load_scale": 1.7},
+    {"machine": "flat:128", "target_utilisation": 0.9, "queue_order": "saf"},
+    {"machine": "flat:128", "recovery": "mix", "credits": True, "failures": "weibull", "weibull_scale_s": 300.0},
+    {"machine": "clusters:128+128", "load_scale": 0.5},
+]
+
+
+@pytest.mark.parametrize("given", CONFIGURATIONS, ids=str)
+def test_numbers_of_few_bits_are_simulated_as_those_of_many(whole, given):
+    expected = faultsweep.simulate(whole, **given).metrics
+    for name, dtype in FEW_BITS:
+        array = getattr(whole, name).astype(dtype)
+        assert (array == getattr(whole, name)).all()
+        found = faultsweep.simulate(replace(whole, **{name: array}), **given).metrics
+        assert found == pytest.approx(expected, rel=0, abs=0, nan_ok=True), (name, dtype)
+
+
+def test_parts_of_a_workload_take_numbers_of_few_bits(whole):
+    codes = whole.labels["account"].codes.astype(np.int8)
+    pairs = Dependencies(*(array.astype(np.uint8) for array in whole.dependencies.arrays().values()))
+    few = replace(whole, labels={"account": Label(codes, ("a", "b", "c"))}, dependencies=pairs)
+    given = {"machine": "flat:128", "dependencies": "log", "account_max_nodes": 60, "size_map": "drop"}
+    assert few.labels["account"].codes.dtype == np.int64
+    expected = faultsweep.simulate(whole, **given).metrics
+    assert faultsweep.simulate(few, **given).metrics == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
+
+
+def test_whole_numbers_that_are_too_large_are_none(log):
+    sizes = log.size.astype(np.uint64)
+    sizes[3] = 2**63
+    with pytest.raises(InputError, match=r"^sdsc-model: size: expected an array of 20 whole numbers"):
+        simulate(replace(log, size=sizes))
