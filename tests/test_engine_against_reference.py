@@ -101,6 +101,7 @@ def test_what_an_overdue_job_held_is_given_back_once():
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.sampled(3)
 def test_failures(scheduler):
     @EXAMPLES
     @given(runs(machines, failures=True), st.sampled_from(("actual", "requested")), st.sampled_from((0, 0, 1, 5)))
@@ -209,6 +210,7 @@ def test_balancing_reckons_with_the_size_asked_for():
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "conservative", "backfill+migration"])
 @pytest.mark.parametrize("placement", ["balancing", "tie-breaking"])
+@pytest.mark.sampled(3)
 def test_predictors_that_err(placement, scheduler):
     """False positives at a given rate, finite recall, and finite precision."""
 
@@ -292,6 +294,7 @@ CHECKPOINTS = st.one_of(
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.sampled(3)
 def test_checkpoints(scheduler):
     @EXAMPLES
     @given(
@@ -325,6 +328,7 @@ def test_a_job_that_completes_as_its_node_fails_saves_nothing():
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
+@pytest.mark.sampled(1)
 def test_node_choice(scheduler):
     @EXAMPLES
     @given(
@@ -343,6 +347,7 @@ def test_node_choice(scheduler):
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
 @pytest.mark.parametrize("choice", ["first-fit", "random", "round-robin"])
+@pytest.mark.sampled(4)
 def test_other_node_choices(scheduler, choice):
     @EXAMPLES
     @given(runs(flats, failures=True), st.sampled_from(("actual", "requested")))

@@ -46,6 +46,7 @@ SETTINGS = st.fixed_dictionaries(
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
 @given(st.one_of(runs(machines), runs(machines, failures=True)), SETTINGS, st.sampled_from(("actual", "requested")))
 @examples(60)
+@pytest.mark.sampled(1)
 def test_schedules_are_those_of_the_reference(scheduler, case, settings, estimates):
     assert_same(case, scheduler=scheduler, estimates=estimates, queue_order="multifactor", **settings)
 

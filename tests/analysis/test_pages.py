@@ -52,7 +52,7 @@ def test_a_page_is_as_it_was(browser, name, width, look, tmp_path):
     check_kept(shown(browser, figures()[name], width, look, tmp_path), f"pages/{name}-{width}-{look}")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(0)
 def test_another_page_is_told_apart(browser, tmp_path):
     """Another colour, another order, another word, a curve less, and the other look are seen."""
     bars, lines = figures()["bars"], figures()["dodged"]

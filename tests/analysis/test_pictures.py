@@ -87,6 +87,7 @@ CASES += [
 
 
 @pytest.mark.parametrize(("name", "width", "theme"), CASES)
+@pytest.mark.sampled(8)
 def test_a_picture_is_as_it_was(name, width, theme):
     kept = f"{name}{'-narrow' if width else ''}{'-dark' if theme is DARK else ''}"
     check_kept(drawn(figures()[name], width, theme), kept)

@@ -68,6 +68,7 @@ def test_figures_over_each_axis(store):
 
 
 @pytest.mark.parametrize("name", [*everything(1), "real", "long"])
+@pytest.mark.sampled(5)
 def test_a_difference_of_any_type_is_found(store, tmp_path, capsys, monkeypatch, name):
     assert compare(str(store), str(store)).same
     other = tmp_path / "other.zarr"

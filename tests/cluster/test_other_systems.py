@@ -62,6 +62,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["sweep.pbs", pytest.param("workers.py", marks=pytest.mark.slow)])
+@pytest.mark.sampled(0)
 def test_a_sweep_on_pbs(folder, name):
     (folder / name).write_text(snippet(name))
     command = ["bash" if name.endswith("pbs") else sys.executable, name]

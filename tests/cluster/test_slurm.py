@@ -336,7 +336,7 @@ def test_kill_9_of_everything_once_in_one_job(slurm):
     assert len(missing_at_starts()) == 3
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(0)
 def test_a_job_that_was_cancelled_or_killed_is_resumed_by_another(slurm):
     job = submitted(5)
     assert f"job {job} was cancelled" in command("cancel", "s.zarr").stdout

@@ -81,6 +81,7 @@ ON_OTHER_NODES = 0.03
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", [name for name in TRACES if name != "suspended"])
+@pytest.mark.sampled(3)
 def test_jobs_that_both_start_get_the_same_nodes(tmp_path, name):
     """Nearly all of them: SLURM may have seen another end, or a node that was still busy."""
     run, same, other = runs_of(name)[0], 0, []

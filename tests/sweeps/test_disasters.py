@@ -328,6 +328,7 @@ def test_ctrl_c(tmp_path, client, times):
     assert_complete(tmp_path / "s.zarr")
 
 
+@pytest.mark.sampled(0)
 def test_a_clock_that_jumps_does_not_matter(tmp_path):
     finish(start("clock", tmp_path / "s.zarr"))
     assert_complete(tmp_path / "s.zarr")
@@ -487,7 +488,7 @@ def test_a_disk_that_is_full_at_the_start(small_disk, client):
     assert_complete(small_disk / "s.zarr")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(0)
 def test_a_slow_disk_slows_the_sweep_and_nothing_else(slow_disk, client):
     """What waits for the disk waits where it is: few tasks are out, and no configuration is over its time limit."""
     limit_s, writes_per_s = 0.3, 60

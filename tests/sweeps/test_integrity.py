@@ -151,7 +151,7 @@ EACH += ("integrity/manifest", "integrity/copies/status/c/0/0/0", "integrity/cop
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how", HOWS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_every_file_is_named_and_heals_to_the_bit(store, made, how, every, client):
     """By ``run`` itself; the store that comes out is the one that was."""
     expected = results(made)

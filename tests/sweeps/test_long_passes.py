@@ -56,6 +56,7 @@ def assert_stops(process, *numbers):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.sampled(2)
 def test_simulate_is_stopped(number, folder):
     options = [word for name, value in PARAMETERS.items() for word in (f"--{name}", value)]
     process = start(folder, "-m", "faultsweep", "simulate", "--log", "a.swf", *options)
@@ -128,6 +129,7 @@ PROGRAM = f"""
 
 
 @pytest.mark.parametrize("where", ["main", "thread"])
+@pytest.mark.sampled(2)
 def test_heartbeats_go_on_and_a_handler_is_heard(where, folder):
     """In the main thread, as simulate and rerun run, and in another, as workers do."""
     process = start(folder, "-c", textwrap.dedent(PROGRAM), where)

@@ -66,6 +66,7 @@ def test_a_crossing_is_found_to_the_width(searched):
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.sampled(1)
 def test_a_search_that_was_stopped_ends_as_if_it_had_not_been(searched, client, tmp_path, seed):
     path, search, found = searched
     copy = shutil.copytree(path, tmp_path / "a.zarr")
@@ -190,6 +191,7 @@ def crossing(policy, load, site, replicate, seed=0):
     return wait(policy, load * CROSSING / {"near": 0.5, "far": 0.9}[site], replicate, seed)
 
 
+@pytest.mark.sampled(0)
 def test_every_region_has_a_place_of_its_own(client, tmp_path):
     axes = {"policy": ["flat", "steep"], "load": [0.2, 1.2], "site": ["near", "far"]}
     study = Sweep(axes=axes, function=crossing, outputs=["wait_s"], better={"wait_s": "lower"})
