@@ -65,7 +65,7 @@ demo: $(CORE) ## run a sweep and draw its figure into demo/ (a few minutes, no n
 warm: $(DEV)
 	@$(WARM)
 
-test: warm ## run the tests, of many cases alike some; what needs SLURM, Chromium or the real logs is skipped without them
+test: warm ## run the tests, a sample of them where many cases are alike; what needs SLURM, Chromium or the real logs is skipped without them
 	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'not slow and not rest'
 
 test-rest: warm ## run the cases that make test leaves out
@@ -102,7 +102,7 @@ tree:
 docs: $(DEV) tree ## build the documents as a site into build/site; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check: lint docs test test-rest test-nojit test-bounds ## style, types, documents, all tests, those of the kernels twice more: what must pass
+check: lint docs test test-rest test-nojit test-bounds ## style, types, documents, all tests but the slow ones, those of the kernels twice more: what must pass
 
 bench: $(DEV) ## measure the speeds that the documents state
 	@$(BIN)/python -m benchmarks

@@ -28,7 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what ``make test`` leaves out: all but a few cases, spread evenly, of tests that are marked as sampled."""
     cases: dict[str, list[tuple[pytest.Item, int]]] = {}
     for item in items:
-        if mark := item.get_closest_marker("sampled"):
+        mark = item.get_closest_marker("sampled")
+        if mark and not item.get_closest_marker("slow"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append((item, mark.args[0]))
     for alike in cases.values():
         for number, (item, wanted) in enumerate(alike):

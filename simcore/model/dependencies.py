@@ -77,7 +77,10 @@ def dependencies_of(
 def check_dependencies(name: str, dependencies: Dependencies, job_ids: NDArray[np.int64]) -> None:
     """Raise InputError, naming the job, unless the pairs are what Dependencies has; ``name`` is the workload's."""
     job, after, think_s = dependencies.job, dependencies.after, dependencies.think_s
-    if not len(job) == len(after) == len(think_s) or job.dtype.kind not in "iu" or after.dtype.kind not in "iu":
+    arrays = [array for array in (job, after, think_s) if isinstance(array, np.ndarray)]
+    if [(array.dtype.kind, array.ndim) for array in arrays] != [("i", 1), ("i", 1), ("f", 1)] or not (
+        len(job) == len(after) == len(think_s)
+    ):
         raise InputError(f"{name}: dependencies: expected three arrays of one length, of indices, indices and seconds")
     if len(job) and (job.min() < 0 or job.max() >= len(job_ids) or (np.diff(job) < 0).any()):
         raise InputError(f"{name}: dependencies: expected indices of its {len(job_ids)} jobs in rising order")

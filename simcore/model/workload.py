@@ -187,9 +187,10 @@ def check_workload(workload: Workload) -> None:
 
 
 def _is_label(label: Any, count: int) -> bool:
-    if not isinstance(label, Label) or label.codes.shape != (count,) or label.codes.dtype.kind not in "iu":
+    codes = label.codes if isinstance(label, Label) else None
+    if not isinstance(codes, np.ndarray) or codes.dtype != np.int64 or codes.shape != (count,):
         return False
-    return not count or -1 <= int(label.codes.min()) <= int(label.codes.max()) < len(label.names)
+    return not count or -1 <= int(codes.min()) <= int(codes.max()) < len(label.names)
 
 
 def _check_others(workload: Workload) -> None:
@@ -209,6 +210,12 @@ def _check_others(workload: Workload) -> None:
         part = getattr(workload, name)
         if not isinstance(part, kinds):
             raise InputError(f"{workload.name}: {name}: expected {words}, got {part!r:.60}")
+    for name in DEMANDED if workload.demand is not None else ():
+        array = getattr(workload.demand, name)
+        if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.shape != (count,):
+            raise InputError(
+                f"{workload.name}: demand: {name}: expected an array of {count} whole numbers, got {array!r:.60}"
+            )
 
 
 _PARTS: tuple[tuple[str, tuple[type, ...], str], ...] = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from faultsweep.simcore.model.dependencies import Dependencies
-from faultsweep.simcore.model.workload import Label
+from faultsweep.simcore.model.workload import Demand, Label
 from faultsweep.simcore.policies.failures.source import FailureSource
 
 import faultsweep
@@ -117,9 +117,9 @@ BAD_PARTS = {
     "log_span_s": ["a", float("inf")],
     "epoch_s": ["2020"],
     "home": [[0] * 20, np.zeros(3, int), np.full(20, 0.5)],
-    "demand": [3],
-    "labels": [3, {"x": 1}, {"account": 1}],
-    "dependencies": [3, []],
+    "demand": [3, Demand(*[np.ones(3, int)] * 7), Demand(*[[1] * 20] * 7)],
+    "labels": [3, {"x": 1}, {"account": 1}, {"account": Label([0] * 20, ("a",))}],
+    "dependencies": [3, [], Dependencies([1], [0], [0.0]), Dependencies(*[np.zeros((1, 1), int)] * 3)],
 }
 
 
