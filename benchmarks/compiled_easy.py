@@ -41,6 +41,7 @@ LONG_QUEUES = (
 )
 MOST_US = {("backfill", 40_000): 0.5, ("conservative", 10_000): 5.0}
 MOST_NS_A_MOVE = 150.0
+"""What one more move a job may cost. The rest of a job's work is in ``MOST_US``: 5 us with 20.5 moves."""
 
 
 def compiled(folder: str) -> Callable[[Workload], tuple[float, NDArray[np.float64]]] | None:
@@ -117,24 +118,26 @@ def moves_of(workload: Workload) -> int:
 
 
 def long_queues(repeat: int) -> bool:
-    """Print what a job costs on an overloaded machine, and what a reservation that moves; return whether that is little
-    enough."""
+    """Print what a job costs on an overloaded machine, and what each further reservation that moves; return whether
+    that is little enough."""
     rounds: dict[tuple[str, int], list[float]] = {case: [] for case in LONG_QUEUES}
     workloads = {jobs: load_workload(MODEL, num_jobs=jobs) for _, jobs in LONG_QUEUES}
     for _ in range(repeat):
         for scheduler, jobs in LONG_QUEUES:
             rounds[scheduler, jobs].append(one(workloads[jobs], scheduler, load_scale=1.5).processor_s)
-    good = True
+    good, law = True, []
     for (scheduler, jobs), times in rounds.items():
         most, took = MOST_US.get((scheduler, jobs), float("inf")), float(np.median(times))
         good &= 1e6 * took / jobs <= most
         text = f", wanted {most}" if most < float("inf") else ""
         if scheduler == "conservative":
             moves = moves_of(workloads[jobs])
-            good &= 1e9 * took / moves <= MOST_NS_A_MOVE
-            text += f"; {moves / jobs:.1f} moves a job, {1e9 * took / moves:.0f} ns a move, wanted {MOST_NS_A_MOVE:.0f}"
+            law.append((moves / jobs, 1e9 * took / jobs))
+            text += f"; {moves / jobs:.1f} moves a job, {1e9 * took / moves:.0f} ns for each with all other work"
         print(f"{MODEL}, load_scale 1.5, {jobs:,} jobs, {scheduler:12} {spread(times, jobs)}{text}")
-    return good
+    each, fixed = np.polyfit(*zip(*law, strict=True), 1)
+    print(f"conservative: {fixed / 1e3:.2f} us a job, and {each:.0f} ns a move, wanted {MOST_NS_A_MOVE:.0f}")
+    return good and bool(each <= MOST_NS_A_MOVE)
 
 
 def main() -> int:

@@ -18,7 +18,10 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from faultsweep.simcore.contract import CLUSTERS, FLAT, MENU, OWN, TORUS
+from faultsweep.simcore.contract import SITE as SITE_OF_NODES
 from faultsweep.simcore.model.workload import Workload
+from faultsweep.simcore.policies.catalogue import ROLES
 from faultsweep.simcore.simulate import simulate
 from faultsweep.sweeps.logs import load_workload
 
@@ -35,27 +38,43 @@ nodes = {{ node = {nodes} }}
 """
 SDSC, INTREPID = "sdsc-model", "intrepid-model"
 FAILS = {"failures": "weibull", "weibull_scale_s": 32000.0}
-CASES: dict[str, dict[str, Any]] = {
-    "flat, FCFS": {"machine": "flat:{128}", "scheduler": "fcfs"},
-    "flat, EASY": {"machine": "flat:{128}"},
-    "flat, conservative": {"machine": "flat:{128}", "scheduler": "conservative"},
-    "flat, EASY by multifactor priority": {
-        "machine": "flat:{128}",
-        "queue_order": "multifactor",
-        "priority_share_weight": 0.0,
-    },
-    "flat, EASY, failures": {"machine": "flat:{128}", **FAILS},
-    "flat, EASY, LFF": {"machine": "flat:{128}", "node_choice": "lff", **FAILS},
-    "flat, EASY, checkpoints": {"machine": "flat:{128}", "checkpoint": "periodic", **FAILS},
-    "torus, EASY": {"machine": "torus:4x4x{8}"},
-    "torus, B+M": {"machine": "torus:4x4x{8}", "scheduler": "backfill+migration"},
-    "torus, conservative": {"machine": "torus:4x4x{8}", "scheduler": "conservative"},
-    "menu, EASY": {"machine": "midplanes:{80}", "log": INTREPID},
-    "menu, EASY, recovery": {"machine": "midplanes:{80}", "log": INTREPID, "recovery": "mix", **FAILS},
-    "clusters, CTMR": {"machine": "clusters:{50}+{50}+{50}+{50}", "agent": "ctmr", "ppbw_mbps": 300.0},
-    "site, EASY": {"machine": SITE.format(nodes="{16}")},
+MACHINES: dict[str, dict[str, Any]] = {
+    "flat": {"machine": "flat:{128}"},
+    "torus": {"machine": "torus:4x4x{8}"},
+    "menu": {"machine": "midplanes:{80}", "log": INTREPID},
+    "clusters": {"machine": "clusters:{50}+{50}+{50}+{50}"},
+    "site": {"machine": SITE.format(nodes="{16}")},
 }
-"""Machines and policies; the number in braces is what is doubled when the machine grows."""
+"""A machine of each kind; the numbers in braces are doubled when it grows."""
+KINDS = dict(zip(MACHINES, (FLAT, TORUS, MENU, CLUSTERS, SITE_OF_NODES), strict=True))
+FEATURES: dict[str, dict[str, Any]] = {
+    "flat, backfill, multifactor": {"queue_order": "multifactor", "priority_share_weight": 0.0},
+    "flat, backfill, failures, lff": {"node_choice": "lff", **FAILS},
+    "flat, backfill, failures, checkpoints": {"checkpoint": "periodic", **FAILS},
+    "menu, backfill, failures, mix": {"recovery": "mix", **FAILS},
+    "clusters, backfill, ctmr": {"agent": "ctmr", "ppbw_mbps": 300.0},
+}
+"""What costs more than a scheduler alone."""
+
+
+def _cases() -> dict[str, dict[str, Any]]:
+    """Return runs by name: every scheduler on every kind of machine that it is for, without and with failures, and
+    features."""
+    cases: dict[str, dict[str, Any]] = {}
+    for kind, machine in MACHINES.items():
+        schedulers = [name for name, each in ROLES["scheduling"].policies.items() if KINDS[kind] in each.machines]
+        for name in schedulers:
+            if name != OWN:
+                cases[f"{kind}, {name}"] = {**machine, "scheduler": name}
+                cases[f"{kind}, {name}, failures"] = {**machine, "scheduler": name, **FAILS}
+    return cases | {name: {**MACHINES[name.split(",")[0]], **given} for name, given in FEATURES.items()}
+
+
+CASES = _cases()
+
+
+LONG_S = 4.0
+"""After so much processor time no further run is measured."""
 
 
 class Axis(NamedTuple):
@@ -103,7 +122,7 @@ def _marked(text: str) -> tuple[int, int] | None:
 
 
 def time_of_a_job(case: Mapping[str, Any], axis: str, value: float, folder: Path, repeat: int = 3) -> float:
-    """Return the processor time of a job, s: the median of some runs."""
+    """Return the processor time of a job, s: the median of some runs, or of one that takes long."""
     at, given = AXES[axis], {"estimates": "requested", "size_map": "scale", **case}
     jobs = int(value) if axis.startswith("jobs") else at.jobs
     machine = machine_of(given.pop("machine"), int(value) if axis == "nodes" else 1, folder)
@@ -113,10 +132,10 @@ def time_of_a_job(case: Mapping[str, Any], axis: str, value: float, folder: Path
         given.pop("estimates")
     load = value if axis == "load" else at.load
     workload = _workload(given.pop("log", SDSC), jobs)
-    return median(
-        simulate(workload, machine=machine, load_scale=load, max_restarts=10_000, **given).processor_s / jobs
-        for _ in range(repeat)
-    )
+    times: list[float] = []
+    while len(times) < repeat and sum(times) < LONG_S:
+        times.append(simulate(workload, machine=machine, load_scale=load, max_restarts=10_000, **given).processor_s)
+    return median(times) / jobs
 
 
 def exponent(values: Sequence[float], seconds: Sequence[float]) -> float:
@@ -142,26 +161,59 @@ def measure(names: Sequence[str], axes: Sequence[str], folder: Path) -> list[dic
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw the time of a job along each axis, a panel each, with names at the ends of the curves."""
+    """Draw the time of a job: a row of panels for each kind of machine, a column for each axis; dashed with
+    failures."""
     from matplotlib import pyplot as plt
 
     axes = [axis for axis in AXES if any(row["axis"] == axis for row in rows)]
-    names = list(dict.fromkeys(row["case"] for row in rows))
-    colours = plt.get_cmap("tab20")(np.linspace(0, 1, 20))
-    figure, panels = plt.subplots(1, len(axes), figsize=(3.6 * len(axes), 5.2), sharey=True, layout="constrained")
-    for panel, axis in zip(np.atleast_1d(panels), axes, strict=True):
-        for row in (row for row in rows if row["axis"] == axis):
-            style = {"color": colours[names.index(row["case"]) % 20], "marker": "o", "markersize": 3}
-            panel.loglog(row["values"], 1e6 * np.array(row["seconds"]), label=row["case"], **style)
-        times = axis in ("nodes", "failures")
-        panel.set(xlabel=f"{axis}, times as many" if times else axis)
-        panel.set_xticks(AXES[axis].values, [f"{value:g}" for value in AXES[axis].values])
-        panel.minorticks_off()
-    np.atleast_1d(panels)[0].set(ylabel="processor time of a job, µs")
-    lines = {line.get_label(): line for panel in np.atleast_1d(panels) for line in panel.get_lines()}
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=5, fontsize="small", frameon=False)
+    kinds = [kind for kind in MACHINES if any(_kind(row) == kind for row in rows)]
+    size = (2.6 * len(axes) + 3, 2.5 * len(kinds) + 0.6)
+    figure, panels = plt.subplots(
+        len(kinds), len(axes), figsize=size, sharex="col", sharey="row", squeeze=False, layout="constrained"
+    )
+    for kind, line in zip(kinds, panels, strict=True):
+        own = [row for row in rows if _kind(row) == kind]
+        for axis, panel in zip(axes, line, strict=True):
+            _draw_panel(panel, [row for row in own if row["axis"] == axis], axis, _styles(own))
+        handles = {curve.get_label(): curve for panel in line for curve in panel.get_lines()}
+        names = [name for name in _styles(own) if name in handles]
+        line[-1].legend(
+            [handles[name] for name in names], names, loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize="small"
+        )
+        line[0].set(ylabel=f"{kind}: µs of a job")
+    for axis, panel in zip(axes, panels[-1], strict=True):
+        panel.set(xlabel=f"{axis}, times as many" if axis in ("nodes", "failures") else axis)
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    return str(row["case"]).split(",")[0]
+
+
+def _styles(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return how the curve of each case looks: what is without failures and with them has one colour."""
+    names = list(dict.fromkeys(str(row["case"]).split(", ", 1)[1] for row in rows))
+    plain = [name for name in names if name.removesuffix(", failures") == name]
+    bases = list(dict.fromkeys([*plain, *(name.removesuffix(", failures") for name in names)]))
+    return {
+        name: {
+            "color": f"C{bases.index(name.removesuffix(', failures'))}",
+            "linestyle": "--" if "failures" in name else "-",
+            "marker": "o",
+            "markersize": 3,
+        }
+        for name in names
+    }
+
+
+def _draw_panel(panel: Any, rows: Sequence[Mapping[str, Any]], axis: str, styles: Mapping[str, Any]) -> None:
+    """Draw the curves of one kind of machine along one axis."""
+    for row in rows:
+        name = str(row["case"]).split(", ", 1)[1]
+        panel.loglog(row["values"], 1e6 * np.array(row["seconds"]), label=name, **styles[name])
+    panel.set_xticks(AXES[axis].values, [f"{value:g}" for value in AXES[axis].values])
+    panel.minorticks_off()
 
 
 def main(words: Sequence[str] | None = None) -> int:

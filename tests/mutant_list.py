@@ -27,6 +27,7 @@ FCFS = "simcore/policies/scheduling/fcfs.py"
 BACKFILL = "simcore/policies/scheduling/backfill.py"
 CONSERVATIVE = "simcore/policies/scheduling/conservative.py"
 COUNTS = "simcore/policies/scheduling/counts.py"
+DOMINANCE = "simcore/policies/scheduling/dominance.py"
 ROOM = "simcore/engine/counts.py"
 LONG_QUEUE = "simcore/policies/scheduling/long_queue.py"
 MIGRATION = "simcore/policies/scheduling/migration.py"
@@ -335,6 +336,25 @@ MUTANTS: tuple[Mutant, ...] = (
         "if s.released == 1 and not (",
         "if s.released == 2 and not (",
         "reservations never get earlier",
+    ),
+    Mutant(
+        DOMINANCE, "size[one] <= s.job.size", "size[one] >= s.job.size", "begins no earlier than a larger job ahead"
+    ),
+    Mutant(DOMINANCE, "size[one] == s.job.size", "size[one] >= s.job.size", "the same for boxes"),
+    Mutant(DOMINANCE, "(s, ahead) > length or", "(s, ahead) < 0.0 or", "begins no earlier than a longer job ahead"),
+    Mutant(DOMINANCE, "(s, ahead) > pause", "(s, ahead) < 0.0", "begins no earlier than a job that pauses first"),
+    Mutant(DOMINANCE, "partition[one] != s.job", "partition[one] < 0 * s.job", "jobs of other partitions are compared"),
+    Mutant(
+        DOMINANCE, "whole[one] > s.job.whole", "whole[one] > 1 + s.job.whole", "who needs whole nodes bounds others"
+    ),
+    Mutant(DOMINANCE, "or s.job.chunks[one] > s.job.chunks[other]", "", "who needs more chunks bounds others"),
+    Mutant(DOMINANCE, "s.job.chunk_cores[one] > s.job.chunk_cores[other] or", "", "larger chunks bound others"),
+    Mutant(DOMINANCE, "or s.job.chunk_gpus[one] > s.job.chunk_gpus[other]", "", "chunks with more GPUs bound others"),
+    Mutant(
+        DOMINANCE, "most > 0 and not 0 <", "most < 0 and not 0 <", "who may have few chunks of a node bounds others"
+    ),
+    Mutant(
+        DOMINANCE, "return s.job.chunk_memory[one] <= s.job.chunk_memory[other]", "return True", "memory is left out"
     ),
     Mutant(COUNTS, "if row >= 0 and not _move", "if row > 1 << 40 and not _move", "no reservation of nodes moves"),
     Mutant(

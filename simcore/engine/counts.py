@@ -304,10 +304,10 @@ def _forget_generation(s: State) -> None:
 
 
 @kernel
-def earliest_fit(s: State, job: int) -> tuple[int, int]:
-    """Return the first row at which a job fits for as long as it is expected to last, and the first row not before its
-    end then, -1 if there is none."""
-    size, row = s.job.size[job], s.first_row
+def earliest_fit(s: State, job: int, row: int) -> tuple[int, int]:
+    """Return the first row, from one on, at which a job fits for as long as it is expected to last, and the first row
+    not before its end then, -1 if there is none."""
+    size = s.job.size[job]
     while True:
         while s.row_free[row] < size:  # all nodes are free in the last row
             row = s.row_after[row]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.allocation import expected_end
 from faultsweep.simcore.engine.bits import ONE
-from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.placement.rules import occupy, vacate
 
@@ -157,13 +157,7 @@ def breakpoint_at(s: State, point: tuple[float, float]) -> int:
     """Return the row of the breakpoint at a point that is not before the first one, inserting it if need be; -1 if it
     does not fit."""
     count = s.num_profile
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        if point_at(s, middle) < point:
-            low = middle + 1
-        else:
-            high = middle
+    low = _row_from(s, point)
     if low < count and point_at(s, low) == point:
         return low
     if count >= s.profile_time.shape[0]:
@@ -174,6 +168,25 @@ def breakpoint_at(s: State, point: tuple[float, float]) -> int:
     set_point(s, low, point)
     s.num_profile = count + 1
     return low
+
+
+@inlined
+def _row_from(s: State, point: tuple[float, float]) -> int:
+    """Return the row of the first breakpoint that is not before a point."""
+    low, high = 0, s.num_profile
+    while low < high:
+        middle = (low + high) >> 1
+        if point_at(s, middle) < point:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def first_row_for(s: State, bound: int) -> int:
+    """Return the row at which the reservation of a job begins, 0 for none (-1)."""
+    return _row_from(s, reserved_start(s, bound)) if bound >= 0 else 0
 
 
 @kernel

@@ -22,6 +22,7 @@ from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import drop_pieces
 from faultsweep.simcore.engine.profile import (
     blocked_at,
+    first_row_for,
     forget_past,
     note_reservation,
     occupy_profile,
@@ -50,6 +51,7 @@ from faultsweep.simcore.policies.scheduling.counts import (
     reserve_count,
     start_reserved_count,
 )
+from faultsweep.simcore.policies.scheduling.dominance import NOBODY, no_earlier_than
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.policies.scheduling.shared_reservations import reserve_nodes, start_over_nodes
 
@@ -66,7 +68,7 @@ def conservative(s: State) -> bool:
         return False
     for position in range(_first_unreserved(s), s.queue_tail):
         job = s.queue[position]
-        if np.isnan(s.job.reserved[job]) and not reserve(s, job):
+        if np.isnan(s.job.reserved[job]) and not reserve(s, job, NOBODY):
             return False
     return _start_reserved(s)
 
@@ -105,7 +107,7 @@ def _reserve_all_anew(s: State) -> bool:
     if not rebuild(s):
         return False
     for position in range(s.queue_head, s.queue_tail):
-        if not reserve(s, s.queue[position]):
+        if not reserve(s, s.queue[position], no_earlier_than(s, position)):
             return False
     return True
 
@@ -133,7 +135,7 @@ def _compress_boxes(s: State) -> bool:
         job = s.queue[position]
         if np.isnan(s.job.reserved[job]):
             continue
-        if not _withdraw(s, job) or not reserve(s, job):
+        if not _withdraw(s, job) or not reserve(s, job, NOBODY):
             return False
     return True
 
@@ -158,13 +160,16 @@ def _withdraw(s: State, job: int) -> bool:
 
 
 @kernel
-def reserve(s: State, job: int) -> bool:
-    """Reserve the earliest start for a job; return False if a list does not fit."""
+def reserve(s: State, job: int, bound: int) -> bool:
+    """Reserve the earliest start for a job; return False if a list does not fit.
+
+    ``bound`` is a job that it does not begin before, or NOBODY.
+    """
     if s.kind == FLAT:
-        return reserve_count(s, job)
+        return reserve_count(s, job, bound)
     if s.kind == SITE:
-        return reserve_nodes(s, job)
-    row = 0
+        return reserve_nodes(s, job, bound)
+    row = first_row_for(s, bound)
     while True:  # from the last breakpoint on nothing is held
         start = point_at(s, row)
         end = reserved_end(s, job, start)

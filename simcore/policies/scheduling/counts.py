@@ -104,10 +104,11 @@ def _end_earlier(s: State, row: int, point: tuple[float, float], size: int) -> i
 
 
 @kernel
-def reserve_count(s: State, job: int) -> bool:
-    """Reserve the earliest start for a job; return False if the profile does not fit."""
+def reserve_count(s: State, job: int, bound: int) -> bool:
+    """Reserve the earliest start for a job, not before that of another one, if ``bound`` is one and not -1; return
+    False if the profile does not fit."""
     note_length(s, job)
-    row, after = earliest_fit(s, job)
+    row, after = earliest_fit(s, job, s.job.reserved_row[bound] if bound >= 0 else s.first_row)
     start = point_at(s, row)
     until = row_from(s, after, reserved_end(s, job, start))
     if until < 0:

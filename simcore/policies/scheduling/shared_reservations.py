@@ -9,7 +9,7 @@ from __future__ import annotations
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import chunks_within, drop_pieces, reserve_pieces, windows_met
-from faultsweep.simcore.engine.profile import breakpoint_at, note_reservation, point_at, reserved_end
+from faultsweep.simcore.engine.profile import breakpoint_at, first_row_for, note_reservation, point_at, reserved_end
 from faultsweep.simcore.engine.site_profile import occupy_nodes, rebuild_nodes
 from faultsweep.simcore.engine.state import State
 
@@ -23,12 +23,13 @@ def start_over_nodes(s: State) -> bool:
 
 
 @kernel
-def reserve_nodes(s: State, job: int) -> bool:
-    """Reserve the earliest start for a job; return False if a list does not fit."""
+def reserve_nodes(s: State, job: int, bound: int) -> bool:
+    """Reserve the earliest start for a job, not before that of another one, if ``bound`` is one and not -1; return
+    False if a list does not fit."""
     for window in range(s.num_windows):
         if s.window_end[window] > s.now and breakpoint_at(s, (s.window_end[window], 0.0)) < 0:
             return False
-    row, blocked = 0, 0
+    row, blocked = first_row_for(s, bound), 0
     while blocked >= 0:  # from the last breakpoint on nothing is held
         start = point_at(s, row)
         end = reserved_end(s, job, start)

@@ -23,6 +23,7 @@ from faultsweep.simcore.model.machines import FLAT, SITE
 from faultsweep.simcore.policies.placement.rules import NO_BOX
 from faultsweep.simcore.policies.scheduling import GROWTH
 from faultsweep.simcore.policies.scheduling.conservative import rebuild, reserve, start_as_reserved, window_box
+from faultsweep.simcore.policies.scheduling.dominance import no_earlier_than
 from faultsweep.simcore.policies.scheduling.shared_reservations import has_room
 
 _NO, _YES, _NO_SPACE = range(3)
@@ -44,7 +45,7 @@ def plan_top_jobs(s: State) -> bool:
         if fits == _NO and planned == s.top_jobs:
             position += 1
             continue
-        if not reserve(s, job):
+        if not reserve(s, job, no_earlier_than(s, position)):
             return False
         if reserved_start(s, job) != (s.now, 0.0):
             planned += 1
