@@ -169,7 +169,7 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     kinds = [kind for kind in MACHINES if any(_kind(row) == kind for row in rows)]
     size = (2.6 * len(axes) + 3, 2.5 * len(kinds) + 0.6)
     figure, panels = plt.subplots(
-        len(kinds), len(axes), figsize=size, sharex="col", sharey="row", squeeze=False, layout="constrained"
+        len(kinds), len(axes), figsize=size, sharex="col", sharey=True, squeeze=False, layout="constrained"
     )
     for kind, line in zip(kinds, panels, strict=True):
         own = [row for row in rows if _kind(row) == kind]
