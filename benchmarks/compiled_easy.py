@@ -41,7 +41,7 @@ LONG_QUEUES = (
 )
 MOST_US = {("backfill", 40_000): 0.5, ("conservative", 10_000): 5.0}
 MOST_NS_A_MOVE = 150.0
-"""What one more move a job may cost. The rest of a job's work is in ``MOST_US``: 5 us with 20.5 moves."""
+"""With all other work of a job; what one more move costs is printed beside."""
 
 
 def compiled(folder: str) -> Callable[[Workload], tuple[float, NDArray[np.float64]]] | None:
@@ -118,8 +118,8 @@ def moves_of(workload: Workload) -> int:
 
 
 def long_queues(repeat: int) -> bool:
-    """Print what a job costs on an overloaded machine, and what each further reservation that moves; return whether
-    that is little enough."""
+    """Print what a job costs on an overloaded machine, and what a reservation that moves; return whether that is little
+    enough."""
     rounds: dict[tuple[str, int], list[float]] = {case: [] for case in LONG_QUEUES}
     workloads = {jobs: load_workload(MODEL, num_jobs=jobs) for _, jobs in LONG_QUEUES}
     for _ in range(repeat):
@@ -133,11 +133,12 @@ def long_queues(repeat: int) -> bool:
         if scheduler == "conservative":
             moves = moves_of(workloads[jobs])
             law.append((moves / jobs, 1e9 * took / jobs))
-            text += f"; {moves / jobs:.1f} moves a job, {1e9 * took / moves:.0f} ns for each with all other work"
+            good &= 1e9 * took / moves <= MOST_NS_A_MOVE
+            text += f"; {moves / jobs:.1f} moves a job, {1e9 * took / moves:.0f} ns a move, wanted {MOST_NS_A_MOVE:.0f}"
         print(f"{MODEL}, load_scale 1.5, {jobs:,} jobs, {scheduler:12} {spread(times, jobs)}{text}")
     each, fixed = np.polyfit(*zip(*law, strict=True), 1)
-    print(f"conservative: {fixed / 1e3:.2f} us a job, and {each:.0f} ns a move, wanted {MOST_NS_A_MOVE:.0f}")
-    return good and bool(each <= MOST_NS_A_MOVE)
+    print(f"conservative, fitted: {fixed / 1e3:.2f} us a job, and {each:.0f} ns for each move more")
+    return good
 
 
 def main() -> int:

@@ -47,6 +47,7 @@ MACHINES: dict[str, dict[str, Any]] = {
 }
 """A machine of each kind; the numbers in braces are doubled when it grows."""
 KINDS = dict(zip(MACHINES, (FLAT, TORUS, MENU, CLUSTERS, SITE_OF_NODES), strict=True))
+"""What policies call these kinds."""
 FEATURES: dict[str, dict[str, Any]] = {
     "flat, backfill, multifactor": {"queue_order": "multifactor", "priority_share_weight": 0.0},
     "flat, backfill, failures, lff": {"node_choice": "lff", **FAILS},
@@ -122,7 +123,7 @@ def _marked(text: str) -> tuple[int, int] | None:
 
 
 def time_of_a_job(case: Mapping[str, Any], axis: str, value: float, folder: Path, repeat: int = 3) -> float:
-    """Return the processor time of a job, s: the median of some runs, or of one that takes long."""
+    """Return the processor time of a job, s: the median of some runs, fewer where they take long."""
     at, given = AXES[axis], {"estimates": "requested", "size_map": "scale", **case}
     jobs = int(value) if axis.startswith("jobs") else at.jobs
     machine = machine_of(given.pop("machine"), int(value) if axis == "nodes" else 1, folder)

@@ -46,6 +46,12 @@ def test_jobs_of_few_sizes_that_start_again(machine, scheduler, first):
         assert_same(case, scheduler=scheduler, estimates="requested", **costs, **options)
 
 
+def windows(rng: random.Random) -> tuple:
+    """Advance reservations (begin, end, nodes of each row) of some nodes: none, one or two."""
+    begins = [rng.choice((0, 3, 7, 12.5)) for _ in range(rng.choice((0, 0, 1, 2)))]
+    return tuple((begin, begin + rng.choice((1, 6, 20)), rng.choice(((1, 0), (0, 1), (2, 1)))) for begin in begins)
+
+
 RESPECTS = {
     "chunks": (1, 2, 3),
     "cores": (2, 3, 1),
@@ -76,7 +82,7 @@ def test_similar_demands_on_a_site(scheduler, first):
         alike = {name: values[0] if plain else rng.choice(values) for name, values in RESPECTS.items()}
         respects = rng.choice((rng.sample(sorted(RESPECTS), 2), ["chunks", "cores"]))
         rows = crowd(rng, lambda rng, alike=alike, respects=respects: similar(rng, alike, respects))
-        case = SITE, rows, failing(rng, 4), ()
+        case = SITE, rows, failing(rng, 4), windows(rng)
         options = {"top_jobs": rng.choice((2, 5, 100))} if scheduler == "top-jobs" else {}
         assert_same_on_site(case, scheduler=scheduler, estimates="requested", **options)
 
