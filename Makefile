@@ -15,6 +15,8 @@ CORES := 2
 # Tests of the compiled code that run again without the compiler (for coverage) and with bounds checks.
 LANE := tests/simcore $(wildcard tests/test_examples_*.py)
 REFERENCE := $(wildcard tests/test_*_against_reference.py)
+# Tests of what is compiled when, to which bounds checks make no difference.
+CACHE := tests/simcore/test_jit.py
 LANE_NOT := not shared and not slow and not slurm and not chromium
 # Runs of `make fuzz` at the bounds of parameters; python -m tests.fuzz_bounds --first N --runs M makes a part of them.
 RUNS := 100000
@@ -68,19 +70,19 @@ warm: $(DEV)
 test: warm ## run the tests, a sample of them where many cases are alike; what needs SLURM, Chromium or the real logs is skipped without them
 	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'not slow and not rest'
 
-test-rest: warm ## run the cases that make test leaves out
-	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'rest and not slow'
+test-rest: warm ## run the cases that make test leaves out, but those of the kernels, which test-bounds runs
+	@$(PYTEST) --numprocesses $(JOBS) --dist worksteal -m 'rest and not slow' $(addprefix --ignore=,$(LANE) $(REFERENCE))
 
 test-nojit: $(DEV)
 	@echo "Without the compiler: the same kernels as plain Python, with the coverage of the simulator core."
-	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT) and not compiled' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT) and not compiled and not rest' --cov=faultsweep.simcore --cov-report=term --cov-fail-under=90 $(LANE)
 
 warm-bounds: $(DEV)
 	@NUMBA_BOUNDSCHECK=1 $(WARM) 2> /dev/null
 
 test-bounds: warm-bounds
 	@echo "Compiled with bounds checks."
-	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT)' $(LANE) $(REFERENCE)
+	@NUMBA_BOUNDSCHECK=1 $(PYTEST) --numprocesses $(CORES) --dist worksteal -m '$(LANE_NOT)' --ignore=$(CACHE) $(LANE) $(REFERENCE)
 
 test-slurm: warm
 	@echo "What takes long on SLURM: real walltimes, jobs that control worker jobs."

@@ -8,6 +8,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -160,6 +161,17 @@ def test_the_public_workflow_calls_what_there_is():
     named = {name for step in steps for name in re.findall(r"^make ([a-z-]+)", step)}
     assert named | set(jobs["long"]["strategy"]["matrix"]["lane"]) <= targets
     assert os.access(ROOT / next(step for step in steps if step.startswith(".ci/")), os.X_OK)
+
+
+def test_what_test_rest_leaves_to_test_bounds_is_run_there():
+    """Test-bounds runs nothing that needs SLURM, a browser or the real logs."""
+    tests = ["tests/simcore", *map(str, ROOT.glob("tests/test_examples_*.py"))]
+    tests += map(str, ROOT.glob("tests/test_*_against_reference.py"))
+    left = ["-m", "rest and not slow and (shared or slurm or chromium)"]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *left, *tests]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout[-2000:]
+    assert "deselected" in done.stdout
 
 
 def test_every_folder_of_code_is_packaged():

@@ -173,6 +173,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("given", CONFIGURATIONS, ids=str)
 def test_numbers_of_few_bits_are_simulated_as_those_of_many(whole, given):
     expected = faultsweep.simulate(whole, **given).metrics

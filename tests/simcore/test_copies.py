@@ -104,6 +104,7 @@ def test_copies_are_equal(log, source, rule, scheduler):
         assert all(outcome(config, replicate) == first for replicate in (1, 2))
 
 
+@pytest.mark.compiled
 @settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from(list(SOURCES)), RULES, st.sampled_from(["product", "max"]), st.sampled_from([{}, RISK]), RECOVERIES

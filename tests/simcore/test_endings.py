@@ -398,6 +398,7 @@ def test_each_job_that_thinks_may_have_a_timer(machine):
     assert run.metrics["makespan_s"] == 50 + 5 + 50 * count
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("machine", ["flat:300", "torus:10x10x3"])
 def test_each_running_job_may_have_two_timers(machine):
     options = {"checkpoint": "periodic", "checkpoint_interval_s": 5.0, "checkpoint_cost_s": 1.0}

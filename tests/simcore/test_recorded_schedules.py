@@ -196,7 +196,8 @@ def test_schedules_lie_among_the_runs_of_one_trace(tmp_path, name):
             assert beyond >= 6, (other, beyond)
 
 
-@pytest.mark.parametrize("name", [pytest.param("coarse", marks=pytest.mark.compiled), "coarse-shared"])
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", ["coarse", "coarse-shared"])
 def test_backfilling_passes_that_start_nothing_start_nothing(tmp_path, name):
     """Of those that SLURM began half a second from all starts and ends, so that it saw what ours sees."""
     found = 0

@@ -76,6 +76,7 @@ def test_the_second_of_such_cells_keeps_a_template_of_its_state_that_others_copy
         made.clear()
 
 
+@pytest.mark.compiled
 def test_threads_that_share_what_is_remembered_get_states_of_their_own():
     log, run = results.workload("flat:64", 1), {"machine": "flat:64", "failures": "weibull", "scheduler": "backfill"}
     runs = [{**run, "weibull_scale_s": 3000.0 + 500.0 * number} for number in range(6)] * 5
