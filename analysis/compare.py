@@ -15,6 +15,7 @@ from faultsweep.simcore.engine.metrics import MEASURED
 from faultsweep.sweeps.open import fixed_parameters, has_result, metric_names, open_results, unit_of
 from numpy.typing import NDArray
 
+from faultsweep.arguments import NAMES, takes
 from faultsweep.errors import InputError, unknown_name
 
 _LISTED = 20
@@ -80,6 +81,7 @@ class Comparison:
         return self.equal == self.both and not self.only_a and not self.only_b and not self.rows
 
 
+@takes(metrics=NAMES)
 def compare(a: str, b: str, *, metrics: Sequence[str] = (), tolerance: float = 0.0) -> Comparison:
     """Compare the results of two stores, cell by cell, by the labels of their axes.
 

@@ -10,10 +10,11 @@ from itertools import combinations
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.statistics import REPLICATE, check_axes, mean_interval
+from faultsweep.analysis.statistics import ARRAY, REPLICATE, check_axes, mean_interval
 from faultsweep.sweeps.intervals import scaled
 from numpy.typing import NDArray
 
+from faultsweep.arguments import TEXT, takes
 from faultsweep.errors import InputError, unknown_name
 
 
@@ -22,6 +23,7 @@ def varied(values: xr.DataArray) -> list[str]:
     return [str(dim) for dim in values.dims if dim != REPLICATE and values.sizes[dim] > 1]
 
 
+@takes(values=ARRAY, axis=TEXT)
 def main_effect(values: xr.DataArray, axis: str, level: float = 0.95) -> xr.Dataset:
     """Return what each label of an axis does to a metric, the other axes averaged over.
 
@@ -89,6 +91,7 @@ def binned_effect(
     return found.assign(x=("bin", [float(np.mean(np.asarray(parameter)[part])) for part in parts]))
 
 
+@takes(values=ARRAY)
 def variance_shares(values: xr.DataArray) -> dict[tuple[str, ...], float]:
     """Return which share of the variance between cells each axis explains, and each pair beyond its two axes.
 

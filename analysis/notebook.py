@@ -12,6 +12,7 @@ from typing import Any
 import xarray as xr
 from faultsweep.sweeps.open import metric_names, open_results
 
+from faultsweep.arguments import PATH, takes
 from faultsweep.errors import InputError
 from faultsweep.files import writing
 
@@ -56,6 +57,7 @@ against = paired_difference(results[METRIC], ALONG, BASELINE, results["status"],
 against.to_dataframe()[["mean", "low", "high"]]"""
 
 
+@takes(path=PATH)
 def write_notebook(store: str, path: str | Path) -> None:
     """Write a notebook for a store; its paths are relative to the notebook's folder.
 

@@ -13,6 +13,7 @@ from faultsweep.analysis.statistics import REPLICATE, check_axes
 from faultsweep.sweeps.open import check_results, has_result, metric_names
 from numpy.typing import NDArray
 
+from faultsweep.arguments import NAMES, TRUTH, takes
 from faultsweep.errors import InputError, unknown_name
 
 Floats = NDArray[np.float64]
@@ -44,6 +45,7 @@ def is_on_front(
     return front
 
 
+@takes(metrics=NAMES, every=TRUTH)
 def pareto_front(results: xr.Dataset, metrics: Sequence[str], every: bool = False) -> pd.DataFrame:
     """Return the configurations that no other one beats: as good in each metric, and better in one.
 

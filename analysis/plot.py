@@ -16,6 +16,7 @@ from faultsweep.analysis.figures.figure import Figure
 from faultsweep.analysis.figures.picture import svg_text
 from faultsweep.sweeps.open import check_results, label_on
 
+from faultsweep.arguments import MAPPING, PATH, TEXT, TRUTH, takes
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require
 
@@ -34,6 +35,7 @@ class Plot:
         """Keep the figure."""
         self.figure = figure
 
+    @takes(path=PATH)
     def save(self, path: str | Path) -> Path:
         """Write it as PNG, PDF, SVG or HTML, by the name of the file, and return the path.
 
@@ -57,6 +59,7 @@ class Plot:
         return markdown(self.figure).strip()
 
 
+@takes(metric=TEXT, kind=TEXT, x=TEXT, curves=TEXT, panels=TEXT, baseline=TEXT, ratio=TRUTH, log_y=TRUTH, at=MAPPING)
 def plot(
     results: xr.Dataset,
     metric: str | None = None,

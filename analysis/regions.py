@@ -16,6 +16,7 @@ from faultsweep.simcore.parameters import MEASURING
 from faultsweep.sweeps.open import check_results, metric_names
 from numpy.typing import NDArray
 
+from faultsweep.arguments import NAMES, TEXT, takes
 from faultsweep.errors import InputError, unknown_name
 
 MOST_REGIONS = 40
@@ -87,6 +88,7 @@ def region_axes(values: xr.DataArray, policy: str) -> list[str]:
     return [axis for axis in others if axis in chosen]
 
 
+@takes(metric=TEXT, policy=TEXT, regions=NAMES)
 def best_policies(
     data: xr.Dataset, metric: str, policy: str, regions: Sequence[str] | None = None, level: float = 0.95
 ) -> pd.DataFrame:

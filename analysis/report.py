@@ -42,6 +42,7 @@ from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.parameters import PARAMETERS, canonical, inert, run_of
 from faultsweep.sweeps.open import RESULTS, check_results, count_cells, fixed_parameters, is_one_of, metric_names
 
+from faultsweep.arguments import NAMES, PATH, TEXT, takes
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require
 from faultsweep.files import writing
@@ -91,6 +92,7 @@ tr, h2, h3 { break-inside: avoid } h2, h3 { break-after: avoid }
 )
 
 
+@takes(path=PATH, metrics=NAMES, policy=TEXT)
 def write_report(
     data: xr.Dataset, path: str | Path, metrics: Sequence[str] | None = None, policy: str | None = None
 ) -> None:

@@ -21,6 +21,7 @@ from faultsweep.sweeps.intervals import scaled
 from faultsweep.sweeps.open import check_results, metric_names
 from numpy.typing import NDArray
 
+from faultsweep.arguments import TEXT, takes
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import require
 
@@ -39,6 +40,7 @@ def sampled_axes(data: xr.Dataset) -> dict[str, dict[str, Any]]:
     return {name: dict(axis) for name, axis in sampled.items() if name in data}
 
 
+@takes(metric=TEXT, axis=TEXT)
 def sobol_indices(data: xr.Dataset, metric: str, axis: str | None = None, level: float = 0.95) -> xr.Dataset:
     """Return the Sobol indices of a metric for each parameter of a sampled axis.
 

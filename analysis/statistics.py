@@ -27,12 +27,15 @@ from faultsweep.sweeps.intervals import (
 from faultsweep.sweeps.open import COPIES, is_one_of, label_on
 from numpy.typing import NDArray
 
+from faultsweep.arguments import LABEL, TEXT, TRUTH, instance, takes
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import OptionalModule
 
 stats = OptionalModule("scipy.stats", "a confidence interval")
 
 REPLICATE = "replicate"
+ARRAY = instance(xr.DataArray, "an xarray DataArray")
+"""What is given as values of a metric."""
 
 METHODS = ("delta", "bootstrap")
 FEWEST_BOOTSTRAPPED = 20
@@ -47,6 +50,7 @@ _RESAMPLES = 2000
 _MOST_NUMBERS = 20_000_000  # that are resampled at once
 
 
+@takes(values=ARRAY, status=ARRAY, method=TEXT, scale=TEXT)
 def mean_interval(
     values: xr.DataArray,
     status: xr.DataArray | None = None,
@@ -78,6 +82,7 @@ def mean_interval(
     return _interval(counted, total, level, values.attrs, method, scale)
 
 
+@takes(values=ARRAY, along=TEXT, baseline=LABEL, status=ARRAY, method=TEXT)
 def paired_ratio(
     values: xr.DataArray,
     along: str,
@@ -135,6 +140,7 @@ def ratio_to(
     return _dataset(total, {"mean": ratio, "low": low, "high": high}, {}, np.full(count.shape, "log"), spread)
 
 
+@takes(values=ARRAY, along=TEXT, baseline=LABEL, status=ARRAY, relative=TRUTH, method=TEXT)
 def paired_difference(
     values: xr.DataArray,
     along: str,
@@ -349,6 +355,7 @@ def _mean_ratio(one: NDArray[np.float64], other: NDArray[np.float64], axis: int 
     return np.mean(one, axis=axis) / np.mean(other, axis=axis)
 
 
+@takes(utilisation=ARRAY, along=TEXT)
 def saturation(utilisation: xr.DataArray, along: str = "load_scale") -> xr.Dataset:
     """Return the saturation utilisation: the highest mean utilisation that is reached at any load.
 

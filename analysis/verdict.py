@@ -36,6 +36,7 @@ from faultsweep.sweeps.selection import FEWEST, Selection, ratio_bounds
 from faultsweep.sweeps.store.statuses import NOT_REQUESTED
 from numpy.typing import NDArray
 
+from faultsweep.arguments import TEXT, takes
 from faultsweep.errors import InputError, unknown_name
 
 USUAL_METRIC = "mean_bounded_slowdown"
@@ -84,6 +85,7 @@ class Verdict:
         return not self.simulations or self.simulations > len(self.table)
 
 
+@takes(policy=TEXT, metric=TEXT)
 def compare_policies(
     results: xr.Dataset,
     policy: str | None = None,

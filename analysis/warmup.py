@@ -18,6 +18,7 @@ from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.sweeps.open import RESULTS, check_results, is_one_of, open_all_jobs
 from numpy.typing import NDArray
 
+from faultsweep.arguments import NAMES, TEXT, takes
 from faultsweep.errors import InputError, unknown_name
 
 BATCH = 5
@@ -54,6 +55,7 @@ def warm_up(values: NDArray[np.float64], batch: int = BATCH) -> tuple[int, bool]
     return (best * batch, True) if best <= batches // 2 else (0, False)
 
 
+@takes(column=TEXT)
 def steady_means(data: xr.Dataset, column: str = "wait_s") -> xr.Dataset:
     """Return the means of a per-job result after warm-up, of every cell of a sweep with ``keep_jobs = true``.
 
@@ -104,6 +106,7 @@ def column_of(data: xr.Dataset, metric: str) -> str:
         return ""
 
 
+@takes(metrics=NAMES)
 def without_warm_up(data: xr.Dataset, metrics: Iterable[str]) -> xr.Dataset:
     """Return results whose metrics are means after warm-up, of all jobs where a run has no steady part.
 

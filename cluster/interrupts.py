@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from types import FrameType
 
 _AGAIN_S = 0.05
 _BOTH = (signal.SIGINT, signal.SIGTERM)
@@ -17,32 +18,55 @@ _BOTH = (signal.SIGINT, signal.SIGTERM)
 def ended_by_sigterm() -> Iterator[None]:
     """Let SIGTERM end what runs as Ctrl-C does: KeyboardInterrupt, so that all is tidied up, and the user is told.
 
-    Where Python can only drop the exception, it comes again a moment later. While kernels are compiled that is likely:
-    the compiler itself runs no Python but the functions that it calls back, and what those raise is lost.
+    Where the exception may be dropped, it comes again a moment later. While kernels are compiled that is likely: the
+    compiler itself runs no Python but the functions that it calls back, and what those raise is lost. Compiled modules
+    that are imported, such as NumPy's, pass over whatever is raised meanwhile.
     """
     main = threading.get_ident()
     if main != threading.main_thread().ident:
         yield
         return
+    again: list[threading.Timer] = []
 
-    def end(*_: object) -> None:
+    def end(_number: int, frame: FrameType | None) -> None:
+        is_repeated = bool(again)
+        again.clear()
+        if is_repeated and isinstance(sys.exception(), KeyboardInterrupt):
+            return  # it was not dropped: what it ends is being tidied up
+        if _is_import(frame):
+            come_again()
         raise KeyboardInterrupt
 
-    def come_again(dropped: sys.UnraisableHookArgs) -> None:
-        if not issubclass(dropped.exc_type, KeyboardInterrupt):
-            report(dropped)
-            return
-        again = threading.Timer(_AGAIN_S, signal.pthread_kill, [main, signal.SIGINT])
-        again.daemon = True
-        again.start()
+    def come_again() -> None:
+        again.append(threading.Timer(_AGAIN_S, signal.pthread_kill, [main, signal.SIGINT]))
+        again[-1].daemon = True
+        again[-1].start()
 
-    before, report = signal.signal(signal.SIGTERM, end), sys.unraisablehook
-    sys.unraisablehook = come_again
+    def take(dropped: sys.UnraisableHookArgs) -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            come_again()
+        else:
+            report(dropped)
+
+    is_plain = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    before = {number: signal.signal(number, end) for number in (_BOTH if is_plain else (signal.SIGTERM,))}
+    report = sys.unraisablehook
+    sys.unraisablehook = take
     try:
         yield
     finally:
+        for timer in again:
+            timer.cancel()
         sys.unraisablehook = report
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    """Tell whether a module is being imported."""
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager

@@ -63,6 +63,7 @@ from faultsweep.simcore.workloads.limited import admitted, within_limits
 from faultsweep.simcore.workloads.transforms import doubts, prepare
 from numpy.typing import NDArray
 
+from faultsweep.arguments import TRUTH, takes
 from faultsweep.errors import InputError
 from faultsweep.files import html_table
 
@@ -159,6 +160,7 @@ _Fairness = tuple[NDArray[np.int64], NDArray[np.float64] | None]
 """Whose each job is, and what each owner is due, None without shares."""
 
 
+@takes(events=TRUTH, trace=TRUTH, debug=TRUTH)
 def simulate(
     workload: Workload,
     *,

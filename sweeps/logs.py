@@ -24,6 +24,7 @@ from faultsweep.simcore.workloads.models import DEFAULT_JOBS, MODELS, generate, 
 from faultsweep.simcore.workloads.swf import check_on_error, read_swf
 from faultsweep.simcore.workloads.transforms import span
 
+from faultsweep.arguments import PATH, TEXT, takes
 from faultsweep.errors import InputError, unknown_name
 
 ARCHIVE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload"
@@ -159,6 +160,7 @@ def is_name(name: str) -> bool:
     return name.lower() in MODELS or name.lower() in _BY_NAME
 
 
+@takes(logs_dir=PATH, on_error=TEXT, timezone=TEXT)
 def load_workload(
     name_or_path: str | Path,
     logs_dir: str | Path | None = None,

@@ -14,6 +14,7 @@ from faultsweep.sweeps.store.statuses import STATUS_NAMES, WITH_RESULT
 from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.target import Outcome, Output, Target, describe_lost, describe_version, has_default
 
+from faultsweep.arguments import LABELS, PATH, TRUTH, takes
 from faultsweep.errors import InputError
 from faultsweep.files import check_csv, check_writable, write_jobs
 from faultsweep.terminal import make_console, print_json
@@ -42,6 +43,7 @@ class Rerun:
     run: Any = None
 
 
+@takes(path=PATH, select=LABELS, logs=PATH, events=TRUTH, trace=TRUTH, run_code=TRUTH)
 def rerun(
     path: str | Path,
     select: Mapping[str, Any] | str,

@@ -54,6 +54,7 @@ from faultsweep.sweeps.stream import Listener, Result, stream
 from faultsweep.sweeps.target import FunctionTarget, Output, Target
 from numpy.typing import NDArray
 
+from faultsweep.arguments import LABELS, PATH, TEXT, TRUTH, instance, takes
 from faultsweep.errors import InputError
 from faultsweep.extras import require
 from faultsweep.files import html_table, refuse_url
@@ -77,6 +78,7 @@ class Sweep:
     With ``function`` it runs that function with the parameters as keyword arguments; ``outputs`` name what it returns.
     """
 
+    @takes(target=TEXT, logs=PATH, folder=PATH)
     def __init__(
         self,
         *,
@@ -129,7 +131,7 @@ class Sweep:
         raw |= {"best": best} if best is not None else {}
         parts = {"fixed": fixed, "axes": axes, "formulas": formulas, "exclude": exclude, "figure": figure}
         parts |= {"better": better}
-        raw |= {key: part for key, part in parts.items() if part is not None and part not in ({}, (), [])}
+        raw |= {key: part for key, part in parts.items() if not _is_nothing(part)}
         self.spec = read_spec(raw, _make_target(target, function, outputs, inert, version, logs, folder or Path.cwd()))
 
     @classmethod
@@ -189,12 +191,14 @@ class Sweep:
         check_script()
         yield from stream(partial(self.run, store, **options))
 
+    @takes(store=PATH)
     def store_path(self, store: str | Path | None = None) -> Path:
         """Return where the results go: ``store``, or ``NAME.zarr`` in the working directory."""
         path = Path(store if store is not None else f"{self.spec.name}.zarr")
         refuse_url(path)
         return path.resolve()
 
+    @takes(measure=TRUTH, recompute=TRUTH, retry_failed=TRUTH, progress=TRUTH)
     def plan(
         self,
         store: str | Path | None = None,
@@ -215,6 +219,7 @@ class Sweep:
             self._known(self.store_path(store)), self.store_path(store), number, measure, recompute, retry_failed, say
         )
 
+    @takes(select=LABELS)
     def rerun(
         self,
         store: str | Path | None = None,
@@ -233,6 +238,16 @@ class Sweep:
         path = self.store_path(store)
         return rerun(path, select or {}, target=self._known(path).target, events=events, trace=trace, run_code=run_code)
 
+    @takes(
+        credentials=PATH,
+        listener=instance(Listener, "a Listener"),
+        recompute=TRUTH,
+        retry_failed=TRUTH,
+        progress=TRUTH,
+        dask_dashboard=TRUTH,
+        only_damaged=TRUTH,
+        results=TRUTH,
+    )
     def run(
         self,
         store: str | Path | None = None,
@@ -374,6 +389,10 @@ def _check_submitted(path: Path) -> None:
     wanted = os.environ.get(STORE_VARIABLE)
     if wanted and Path(wanted).resolve() != path:
         raise InputError(f"{path}: this job was submitted for {wanted}; let the script run its sweep into that store")
+
+
+def _is_nothing(part: Any) -> bool:
+    return part is None or (isinstance(part, Mapping | tuple | list) and not part)
 
 
 def _make_target(

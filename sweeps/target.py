@@ -38,6 +38,7 @@ from faultsweep.sweeps.outputs import (
 from faultsweep.sweeps.values import exact_number, shown
 from numpy.typing import NDArray
 
+from faultsweep.arguments import MAPPING, takes
 from faultsweep.errors import InputError, unknown_name
 
 Config = Mapping[str, Any]
@@ -267,6 +268,7 @@ class FunctionTarget(Target):
     no outputs before.
     """
 
+    @takes(inert=MAPPING)
     def __init__(
         self,
         function: Callable[..., Any],

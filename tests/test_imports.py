@@ -14,9 +14,11 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {part: f"faultsweep.{part}" for part in ("simcore", "sweeps", "cluster", "analysis")} | {
     "faultsweep": "faultsweep"
 }
-BASE = {"errors", "extras", "files", "compression", "terminal", "units", "faultsweep"}  # faultsweep itself: its version
+BASE = {"arguments", "errors", "extras", "files", "compression", "terminal", "units"}
+BASE |= {"faultsweep"}  # its version
 ALLOWED = {
     "errors": set(),
+    "arguments": {"errors"},
     "units": {"errors"},
     "extras": {"errors"},
     "terminal": {"errors"},

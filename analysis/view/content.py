@@ -12,6 +12,7 @@ from faultsweep.simcore.finders import FINDERS
 from faultsweep.simcore.model.machines import TORUS
 from numpy.typing import NDArray
 
+from faultsweep.arguments import NAMES, NUMBER, TEXT, instance, takes
 from faultsweep.errors import InputError
 
 MOST_RECTANGLES = 100_000
@@ -136,6 +137,9 @@ class Content:
         return np.cumsum(self.run.machine.clusters, dtype=np.int64)[:-1].tolist()
 
 
+CONTENT = instance(Content, "what make_content gives")
+
+
 def caption_of_frame(frames: Frames, frame: int) -> str:
     """Return what an occupancy view shows: when, how many nodes are free, in what pieces, and who asks for nodes."""
     free, largest = int(frames.free[frame]), int(frames.largest[frame])
@@ -145,6 +149,9 @@ def caption_of_frame(frames: Frames, frame: int) -> str:
     )
 
 
+@takes(
+    run=instance(Replay, "a Replay"), title=TEXT, caption=NAMES, start_h=NUMBER, stop_h=NUMBER, most_rectangles=NUMBER
+)
 def make_content(
     run: Replay,
     title: str,

@@ -13,6 +13,7 @@ from faultsweep.analysis.figures.texts import without_tex
 from faultsweep.analysis.view.content import (
     BANDS,
     COLOURS,
+    CONTENT,
     DOWN_COLOUR,
     FREE_NODES,
     MARKS,
@@ -25,6 +26,8 @@ from faultsweep.analysis.view.content import (
 from faultsweep.analysis.view.png import AT_FRAME, HOLDERS, rectangle_colours
 from faultsweep.analysis.view.replay import COUNTED, FATES
 from numpy.typing import NDArray
+
+from faultsweep.arguments import PATH, takes
 
 _STRETCH: dict[str, Any] = {"sizing_mode": "stretch_width"}
 _HEIGHTS = {"gantt": 380, "queue": 200, "bands": 210}
@@ -61,6 +64,7 @@ if (toggle.active) {
 """
 
 
+@takes(content=CONTENT, path=PATH)
 def draw_html(content: Content, path: str | Path) -> None:
     """Write the page; everything that it needs is in it."""
     from bokeh.layouts import column

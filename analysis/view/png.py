@@ -11,6 +11,7 @@ from faultsweep.analysis.figures.texts import without_math
 from faultsweep.analysis.view.content import (
     BANDS,
     COLOURS,
+    CONTENT,
     DOWN_COLOUR,
     FREE_NODES,
     MARKS,
@@ -24,6 +25,7 @@ from faultsweep.analysis.view.content import (
 )
 from faultsweep.analysis.view.replay import COUNTED, FATES, Stays
 
+from faultsweep.arguments import NUMBER, PATH, takes
 from faultsweep.files import writing
 
 _WIDTH = 11.0
@@ -36,6 +38,7 @@ HOLDERS = ("#8DD3C7", "#BEBADA", "#FB8072", "#80B1D3", "#FDB462", "#B3DE69", "#F
 """Colours of jobs in an occupancy view, by job number; paler than those of fates, which mean something else."""
 
 
+@takes(content=CONTENT, path=PATH, at_h=NUMBER)
 def draw_png(content: Content, path: str | Path, at_h: float | None = None) -> None:
     """Write the picture; ``at_h`` is the time of the occupancy, by default when most nodes are idle in fragments."""
     from matplotlib import rc_context
@@ -65,7 +68,8 @@ def draw_png(content: Content, path: str | Path, at_h: float | None = None) -> N
             for axis in (gantt, queue, bands):
                 axis.axvline(content.frames.time_h[frame], color=AT_FRAME, linewidth=1.4, linestyle=":")
         with writing(Path(path)):
-            canvas.savefig(path, dpi=_DPI, facecolor="white", metadata={"Title": content.title, "Description": caption})
+            about = {"Title": content.title, "Description": caption}
+            canvas.savefig(path, format="png", dpi=_DPI, facecolor="white", metadata=about)
 
 
 def _frame_at(frames: Frames, at_h: float | None) -> int:

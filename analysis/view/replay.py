@@ -18,6 +18,7 @@ from faultsweep.simcore.engine.event_trace import EventTrace
 from faultsweep.simcore.model.machines import CLUSTERS, SITE, TORUS, Machine, parse_machine
 from numpy.typing import NDArray
 
+from faultsweep.arguments import MAPPING, TRUTH, instance, takes
 from faultsweep.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -131,6 +132,13 @@ class Replay:
     pauses: Pauses | None = None
 
 
+@takes(
+    events=instance(EventTrace, "an EventTrace"),
+    machine=instance(Machine, "a Machine"),
+    sizes=MAPPING,
+    hold_nodes=TRUTH,
+    pauses=instance(Pauses, "Pauses"),
+)
 def replay(
     events: EventTrace,
     machine: Machine,

@@ -149,7 +149,11 @@ class Workload:
         return len(self.job_id)
 
     def __repr__(self) -> str:
-        """Show what it is in one line, without its arrays."""
+        """Show what it is in one line, without its arrays; or why it is none."""
+        try:
+            check_workload(self)
+        except InputError as error:
+            return f"Workload({error})"
         span_s = float(self.submit_s[-1] - self.submit_s[0]) if len(self) else 0.0
         machine = f", from a machine of {self.nodes:,} nodes" if self.nodes else ""
         jobs = f"{len(self):,} job{'' if len(self) == 1 else 's'}"
@@ -165,11 +169,13 @@ def check_is_workload(workload: Any) -> None:
 def check_workload(workload: Workload) -> None:
     """Raise InputError, naming the job, unless the arrays are what a Workload has."""
     check_is_workload(workload)
+    jobs = np.shape(workload.job_id) if isinstance(workload.job_id, np.ndarray) else ()
+    count = f"{jobs[0]} " if jobs else ""
     for name in ("job_id", "size", "user", *_TIMES):
         array = getattr(workload, name)
-        if not isinstance(array, np.ndarray) or array.dtype != _DTYPES[name] or array.shape != (len(workload),):
+        if not isinstance(array, np.ndarray) or array.dtype != _DTYPES[name] or array.shape != jobs[:1]:
             kind = "numbers" if name in _TIMES else "whole numbers"
-            raise InputError(f"{workload.name}: {name}: expected an array of {len(workload)} {kind}, got {array!r:.60}")
+            raise InputError(f"{workload.name}: {name}: expected an array of {count}{kind}, got {array!r:.60}")
     _check_others(workload)
     _refuse(workload, "submit_s", ~np.isfinite(workload.submit_s), "a finite time")
     _refuse(workload, "submit_s", np.diff(workload.submit_s, prepend=-np.inf) < 0, "jobs in order of submission")

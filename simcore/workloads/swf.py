@@ -19,6 +19,7 @@ from faultsweep.simcore.model.workload import Label, Workload, check_workload
 from faultsweep.simcore.workloads import parsed
 from numpy.typing import NDArray
 
+from faultsweep.arguments import PATH, TEXT, takes
 from faultsweep.compression import OPENERS, read_content
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.files import writing
@@ -66,6 +67,7 @@ def check_on_error(on_error: str) -> None:
         raise unknown_name("on_error", on_error, ("raise", "skip"))
 
 
+@takes(path=PATH, on_error=TEXT)
 def read_swf(path: str | Path, *, on_error: str = "raise") -> Workload:
     """Read a job log in the Standard Workload Format, plain or compressed by gzip or xz.
 
@@ -435,6 +437,7 @@ def _name(path: Path) -> str:
     return name or path.name
 
 
+@takes(path=PATH)
 def write_swf(workload: Workload, path: str | Path) -> None:
     """Write a workload as a log in the Standard Workload Format, compressed when the name ends in .gz or .xz.
 

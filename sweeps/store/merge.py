@@ -41,6 +41,7 @@ from faultsweep.sweeps.store.store import Store, create, run_folder
 from faultsweep.sweeps.target import Argument, Config, Outcome, Output, Target
 from numpy.typing import NDArray
 
+from faultsweep.arguments import PATH, PATHS, takes
 from faultsweep.errors import InputError
 from faultsweep.files import writing
 
@@ -63,6 +64,7 @@ class _StoredTarget(Target):
         raise InputError(f"{self.name}: a store has no function to run")
 
 
+@takes(stores=PATHS, path=PATH)
 def merge(stores: Sequence[str | Path], path: str | Path) -> Store:
     """Join stores into a new one: their axes' rows, and the results of all their cells.
 

@@ -30,6 +30,7 @@ from faultsweep.sweeps.store.replay import check_at_rest
 from faultsweep.sweeps.store.store import Store, check_format
 
 from faultsweep import __version__
+from faultsweep.arguments import PATH, TEXT, takes
 from faultsweep.errors import InputError
 from faultsweep.files import refuse_url, writing
 
@@ -66,6 +67,7 @@ class Packed:
     checked: bool = True
 
 
+@takes(store=PATH, archive=PATH, licence=TEXT, citation=TEXT)
 def pack(store: str | Path, archive: str | Path, *, licence: str | None = None, citation: str | None = None) -> Packed:
     """Write a store as one archive that ``xarray.open_zarr`` and ``open_results`` read by path or URL.
 
@@ -199,6 +201,7 @@ def _packed(
     return Packed(path=path, files=files, size_bytes=size_bytes, sha256=sha256, checked=checked, **says)
 
 
+@takes(archive=PATH, store=PATH, sha256=TEXT)
 def unpack(archive: str | Path, store: str | Path, *, sha256: str = "") -> Packed:
     """Unpack an archive into a store, after checking that it can do no harm and is what it says it is.
 

@@ -97,6 +97,8 @@ def make_score(function: Callable[..., Any], name: str = "") -> Score:
     InputError
         If it asks for something else, or cannot be compiled.
     """
+    if not callable(function):
+        raise InputError(f"placement: expected a rule or a function, got {function!r:.60}")
     plain = getattr(function, "py_func", function)
     return _make_score(plain, name, bool(getattr(function, "monotone", getattr(plain, "monotone", False))))
 
