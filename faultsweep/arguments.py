@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
 from os import PathLike
 from types import UnionType
@@ -25,15 +25,17 @@ class Kind(NamedTuple):
 
 
 def _is_names(value: Any) -> bool:
-    return (
-        isinstance(value, Iterable)
-        and not isinstance(value, str | bytes | Mapping)
-        and all(isinstance(each, str) for each in value)
-    )
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+        return False
+    return isinstance(value, Iterator) or all(isinstance(each, str) for each in value)  # that gives each name once
 
 
 def _is_paths(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(each, str | PathLike) for each in value)
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0
 
 
 def _is_number(value: Any) -> bool:
@@ -44,7 +46,7 @@ TEXT = Kind("a text", lambda value: isinstance(value, str))
 PATH = Kind("a path", lambda value: isinstance(value, str | PathLike))
 PATHS = Kind("a list of paths", _is_paths)
 NAMES = Kind("a list of names", _is_names)
-LABEL = Kind("a label", lambda value: isinstance(value, str | bytes | Real | np.generic))
+LABEL = Kind("one label", _is_label)
 TRUTH = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
 NUMBER = Kind("a number", _is_number)
 MAPPING = Kind("a mapping", lambda value: isinstance(value, Mapping))

@@ -63,7 +63,7 @@ from faultsweep.simcore.workloads.limited import admitted, within_limits
 from faultsweep.simcore.workloads.transforms import doubts, prepare
 from numpy.typing import NDArray
 
-from faultsweep.arguments import TRUTH, takes
+from faultsweep.arguments import TEXT, TRUTH, takes
 from faultsweep.errors import InputError
 from faultsweep.files import html_table
 
@@ -137,6 +137,7 @@ class Run:
         """
         return self.told()
 
+    @takes(owner=TEXT)
     def by(self, owner: str) -> dict[str, NDArray[Any]]:
         """Return what each user, account, partition or QOS got: ``simcore.engine.fairness.by_owner``."""
         return by_owner(self.jobs, self.owners, owner)

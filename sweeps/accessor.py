@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from faultsweep.arguments import PATH, takes
 from faultsweep.errors import InputError
 from faultsweep.extras import require
 from faultsweep.files import writing
@@ -61,6 +62,7 @@ class SweepAccessor:
         errors = self._data["error"].transpose(*dims).values[failed]
         return pd.DataFrame({"error": errors.astype(object)}, index=index)
 
+    @takes(path=PATH)
     def to_netcdf(self, path: str | Path) -> None:
         """Write the results as one netCDF-4 file, which needs the package h5netcdf.
 

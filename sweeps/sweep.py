@@ -54,7 +54,7 @@ from faultsweep.sweeps.stream import Listener, Result, stream
 from faultsweep.sweeps.target import FunctionTarget, Output, Target
 from numpy.typing import NDArray
 
-from faultsweep.arguments import LABELS, PATH, TEXT, TRUTH, instance, takes
+from faultsweep.arguments import LABEL, LABELS, PATH, TEXT, TRUTH, instance, takes
 from faultsweep.errors import InputError
 from faultsweep.extras import require
 from faultsweep.files import html_table, refuse_url
@@ -78,7 +78,7 @@ class Sweep:
     With ``function`` it runs that function with the parameters as keyword arguments; ``outputs`` name what it returns.
     """
 
-    @takes(target=TEXT, logs=PATH, folder=PATH)
+    @takes(target=TEXT, version=LABEL, logs=PATH, folder=PATH)
     def __init__(
         self,
         *,
@@ -135,6 +135,7 @@ class Sweep:
         self.spec = read_spec(raw, _make_target(target, function, outputs, inert, version, logs, folder or Path.cwd()))
 
     @classmethod
+    @takes(spec_or_name=PATH, version=LABEL, logs=PATH, folder=PATH)
     def from_toml(
         cls,
         spec_or_name: str | Path,

@@ -38,7 +38,7 @@ from faultsweep.sweeps.outputs import (
 from faultsweep.sweeps.values import exact_number, shown
 from numpy.typing import NDArray
 
-from faultsweep.arguments import MAPPING, takes
+from faultsweep.arguments import LABEL, MAPPING, takes
 from faultsweep.errors import InputError, unknown_name
 
 Config = Mapping[str, Any]
@@ -268,7 +268,7 @@ class FunctionTarget(Target):
     no outputs before.
     """
 
-    @takes(inert=MAPPING)
+    @takes(inert=MAPPING, version=LABEL)
     def __init__(
         self,
         function: Callable[..., Any],
@@ -287,7 +287,7 @@ class FunctionTarget(Target):
         self.parameters, self._open = _read_arguments(function, dict(inert or {}))
         self._enums = _read_enums(function)
         self._by_place = _read_positional(function)
-        self.version = version
+        self.version = str(version)
 
     def check(self, name: str, value: Any) -> Any:
         """Return ``value`` if the function can take it; a function with ``**kwargs`` takes every name."""

@@ -18,6 +18,7 @@ import numpy as np
 from faultsweep.simcore.engine import state as st
 from numpy.typing import NDArray
 
+from faultsweep.arguments import PATH, takes
 from faultsweep.errors import InputError
 from faultsweep.files import write_csv
 
@@ -60,6 +61,7 @@ class EventTrace:
             nodes = self.node[self.first_node[k] : self.first_node[k + 1]].tolist()
             yield float(self.time_s[k]), st.EVENT_NAMES[self.kind[k]], int(self.job_id[k]), int(self.attempt[k]), nodes
 
+    @takes(path=PATH)
     def write_csv(self, path: str | Path) -> None:
         """Write the trace as CSV; nodes are separated by spaces, the job of a node's event is empty."""
         write_csv(path, COLUMNS, self._texts())
