@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from faultsweep.simcore.engine.metrics import MEASURED
 from faultsweep.sweeps.open import fixed_parameters, has_result, metric_names, open_results, unit_of
 from numpy.typing import NDArray
 
-from faultsweep.arguments import NAMES, takes
+from faultsweep.arguments import NAMES, PATH, takes
 from faultsweep.errors import InputError, unknown_name
 
 _LISTED = 20
@@ -81,8 +82,8 @@ class Comparison:
         return self.equal == self.both and not self.only_a and not self.only_b and not self.rows
 
 
-@takes(metrics=NAMES)
-def compare(a: str, b: str, *, metrics: Sequence[str] = (), tolerance: float = 0.0) -> Comparison:
+@takes(a=PATH, b=PATH, metrics=NAMES)
+def compare(a: str | Path, b: str | Path, *, metrics: Sequence[str] = (), tolerance: float = 0.0) -> Comparison:
     """Compare the results of two stores, cell by cell, by the labels of their axes.
 
     Parameters
@@ -96,7 +97,7 @@ def compare(a: str, b: str, *, metrics: Sequence[str] = (), tolerance: float = 0
     InputError
         One cannot be opened, they have different axes, a metric is unknown, or the tolerance is no such number.
     """
-    if not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:
+    if not isinstance(tolerance, int | float) or not 0 <= tolerance <= sys.float_info.max:
         raise InputError(f"tolerance: expected a number of 0 or more, got {tolerance!r:.60}")
     first, second = open_results(a), open_results(b)
     first, second = _with_all_axes(first, second, str(a)), _with_all_axes(second, first, str(b))

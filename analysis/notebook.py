@@ -57,8 +57,8 @@ against = paired_difference(results[METRIC], ALONG, BASELINE, results["status"],
 against.to_dataframe()[["mean", "low", "high"]]"""
 
 
-@takes(path=PATH)
-def write_notebook(store: str, path: str | Path) -> None:
+@takes(store=PATH, path=PATH)
+def write_notebook(store: str | Path, path: str | Path) -> None:
     """Write a notebook for a store; its paths are relative to the notebook's folder.
 
     Parameters
@@ -76,7 +76,7 @@ def write_notebook(store: str, path: str | Path) -> None:
         raise InputError(f"{path}: the name of a notebook ends with .ipynb")
     if path.exists():
         raise InputError(f"{path}: exists already; remove it, or name another file")
-    content = make_notebook(open_results(store), _place(store, path.parent))
+    content = make_notebook(open_results(store), _place(str(store), path.parent))
     with writing(path):
         path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from faultsweep.analysis.statistics import ARRAY, REPLICATE, difference_to, mean_interval, ratio_to
+from faultsweep.analysis.statistics import ARRAY, REPLICATE, STATUS, difference_to, mean_interval, ratio_to
 from faultsweep.sweeps.outputs import more_is_better
 from faultsweep.sweeps.selection import HIGHER_IS_BETTER
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def holm_levels(p: Sequence[float] | NDArray[np.float64], level: float) -> NDArr
     return levels
 
 
-@takes(values=ARRAY, along=TEXT, status=ARRAY, higher_is_better=TRUTH)
+@takes(values=ARRAY, along=TEXT, status=STATUS, higher_is_better=TRUTH)
 def rank(
     values: xr.DataArray,
     along: str,

@@ -27,7 +27,7 @@ from faultsweep.sweeps.intervals import (
 from faultsweep.sweeps.open import COPIES, is_one_of, label_on
 from numpy.typing import NDArray
 
-from faultsweep.arguments import LABEL, TEXT, TRUTH, instance, takes
+from faultsweep.arguments import LABEL, TEXT, TRUTH, Kind, instance, takes
 from faultsweep.errors import InputError, unknown_name
 from faultsweep.extras import OptionalModule
 
@@ -36,6 +36,15 @@ stats = OptionalModule("scipy.stats", "a confidence interval")
 REPLICATE = "replicate"
 ARRAY = instance(xr.DataArray, "an xarray DataArray")
 """What is given as values of a metric."""
+
+
+def _read_status(value: Any) -> xr.DataArray:
+    if not isinstance(value, xr.DataArray) or "flag_meanings" not in value.attrs:
+        raise TypeError
+    return value
+
+
+STATUS = Kind("the status of results", _read_status)
 
 METHODS = ("delta", "bootstrap")
 FEWEST_BOOTSTRAPPED = 20
@@ -50,7 +59,7 @@ _RESAMPLES = 2000
 _MOST_NUMBERS = 20_000_000  # that are resampled at once
 
 
-@takes(values=ARRAY, status=ARRAY, method=TEXT, scale=TEXT)
+@takes(values=ARRAY, status=STATUS, method=TEXT, scale=TEXT)
 def mean_interval(
     values: xr.DataArray,
     status: xr.DataArray | None = None,
@@ -82,7 +91,7 @@ def mean_interval(
     return _interval(counted, total, level, values.attrs, method, scale)
 
 
-@takes(values=ARRAY, along=TEXT, baseline=LABEL, status=ARRAY, method=TEXT)
+@takes(values=ARRAY, along=TEXT, baseline=LABEL, status=STATUS, method=TEXT)
 def paired_ratio(
     values: xr.DataArray,
     along: str,
@@ -140,7 +149,7 @@ def ratio_to(
     return _dataset(total, {"mean": ratio, "low": low, "high": high}, {}, np.full(count.shape, "log"), spread)
 
 
-@takes(values=ARRAY, along=TEXT, baseline=LABEL, status=ARRAY, relative=TRUTH, method=TEXT)
+@takes(values=ARRAY, along=TEXT, baseline=LABEL, status=STATUS, relative=TRUTH, method=TEXT)
 def paired_difference(
     values: xr.DataArray,
     along: str,

@@ -24,6 +24,7 @@ from faultsweep.cluster.guard import check_script
 from faultsweep.cluster.interrupts import interrupts_wait
 from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER_VARIABLE, SETTINGS, SHORT_LOGS
 
+from faultsweep.arguments import NUMBER, PATH, WHOLE, takes
 from faultsweep.errors import InputError, UnreachableError
 
 START_S = 120.0
@@ -33,6 +34,7 @@ _PATIENCE = {"distributed.deploy.lost-worker-timeout": "1 day"}
 _REPLACE_AFTER_S = 5.0  # a process that dies is gone for a moment before its nanny starts the next
 
 
+@takes(workers=WHOLE, credentials=PATH, timeout_s=NUMBER, folder=PATH)
 @contextmanager
 def connect(
     cluster: Any = None,

@@ -12,61 +12,95 @@ from types import FrameType
 
 _AGAIN_S = 0.05
 _BOTH = (signal.SIGINT, signal.SIGTERM)
+_MOST_WAITS = 40
 
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
     """Let SIGTERM end what runs as Ctrl-C does: KeyboardInterrupt, so that all is tidied up, and the user is told.
 
-    Where the exception may be dropped, it comes again a moment later. While kernels are compiled that is likely: the
-    compiler itself runs no Python but the functions that it calls back, and what those raise is lost. Compiled modules
-    that are imported, such as NumPy's, pass over whatever is raised meanwhile.
+    While a module is imported it waits, two seconds at most: compiled modules such as NumPy's pass over whatever is
+    raised then. Where Python can only drop the exception, it comes again a moment later. While kernels are compiled
+    that is likely: the compiler itself runs no Python but the functions that it calls back, and what those raise is
+    lost. A block within another one changes nothing.
     """
-    main = threading.get_ident()
-    if main != threading.main_thread().ident:
+    frame = sys._getframe(2)  # the one that has the block; between are this one and that of contextlib
+    if threading.current_thread() is not threading.main_thread() or _Ending.is_begun:
         yield
         return
-    again: list[threading.Timer] = []
-
-    def end(_number: int, frame: FrameType | None) -> None:
-        is_repeated = bool(again)
-        again.clear()
-        if is_repeated and isinstance(sys.exception(), KeyboardInterrupt):
-            return  # it was not dropped: what it ends is being tidied up
-        if _is_import(frame):
-            come_again()
-        raise KeyboardInterrupt
-
-    def come_again() -> None:
-        again.append(threading.Timer(_AGAIN_S, signal.pthread_kill, [main, signal.SIGINT]))
-        again[-1].daemon = True
-        again[-1].start()
-
-    def take(dropped: sys.UnraisableHookArgs) -> None:
-        if issubclass(dropped.exc_type, KeyboardInterrupt):
-            come_again()
-        else:
-            report(dropped)
-
-    is_plain = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    before = {number: signal.signal(number, end) for number in (_BOTH if is_plain else (signal.SIGTERM,))}
-    report = sys.unraisablehook
-    sys.unraisablehook = take
+    ending = _Ending(frame)
     try:
         yield
     finally:
-        for timer in again:
-            timer.cancel()
-        sys.unraisablehook = report
-        for number, handler in before.items():
+        ending.close()
+    if ending.is_due:
+        raise KeyboardInterrupt
+
+
+class _Ending:
+    """What answers Ctrl-C and SIGTERM from now on until it is closed."""
+
+    is_begun = False
+
+    def __init__(self, block: FrameType) -> None:
+        """Begin; an import that the block itself is a part of is none."""
+        self.is_due = False
+        self._block, self._main = block, threading.get_ident()
+        self._is_closed = self._is_coming = False
+        self._waits = 0
+        self._timer: threading.Timer | None = None
+        handler = signal.getsignal(signal.SIGINT)
+        answered = _BOTH if handler is signal.default_int_handler else (signal.SIGTERM,)
+        self._before = {number: signal.signal(number, self._end) for number in answered}
+        self._report, sys.unraisablehook = sys.unraisablehook, self._take
+        _Ending.is_begun = True
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self.is_due = True
+        if self._is_closed:
+            return
+        if self._waits < _MOST_WAITS and self._is_import(frame):
+            self._waits += 1
+            self._come_again(number)
+            return
+        self.is_due, self._waits = False, 0
+        raise KeyboardInterrupt
+
+    def _take(self, dropped: sys.UnraisableHookArgs) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            self._report(dropped)
+            return
+        self.is_due = True
+        self._come_again(next(iter(self._before)))
+
+    def _is_import(self, frame: FrameType | None) -> bool:
+        while frame is not None and frame is not self._block:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return True
+            frame = frame.f_back
+        return False
+
+    def _come_again(self, number: int) -> None:
+        if not self._is_coming:
+            self._is_coming = True
+            self._timer = threading.Timer(_AGAIN_S, self._send, [number])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _send(self, number: int) -> None:
+        self._is_coming = False
+        signal.pthread_kill(self._main, number)
+
+    def close(self) -> None:
+        """Answer no more, as before the beginning; ``is_due`` tells whether a signal is still to be answered."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+        sys.unraisablehook = self._report
+        for number, handler in self._before.items():
             signal.signal(number, handler)
-
-
-def _is_import(frame: FrameType | None) -> bool:
-    """Tell whether a module is being imported."""
-    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
-        frame = frame.f_back
-    return frame is not None
+        _Ending.is_begun = False
 
 
 @contextmanager

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from numbers import Real
+import os
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
 from os import PathLike
+from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,23 +18,59 @@ import numpy as np
 from faultsweep.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_LONGEST = 60
+"""Characters of a wrong argument that a sentence shows."""
 
 
 class Kind(NamedTuple):
-    """What an argument is: in words that follow "expected", and whether a value is one."""
+    """What an argument is: in words that follow "expected"; ``read`` returns it as it is used, or raises an error."""
 
     words: str
-    holds: Callable[[Any], bool]
+    read: Callable[[Any], Any]
 
 
-def _is_names(value: Any) -> bool:
-    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
-        return False
-    return isinstance(value, Iterator) or all(isinstance(each, str) for each in value)  # that gives each name once
+def _kind(words: str, holds: Callable[[Any], bool]) -> Kind:
+    """Return the kind of an argument that is used as it is."""
+
+    def read(value: Any) -> Any:
+        if not holds(value):
+            raise TypeError
+        return value
+
+    return Kind(words, read)
 
 
-def _is_paths(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(each, str | PathLike) for each in value)
+def instance(kind: type | UnionType, words: str) -> Kind:
+    """Return the kind of an argument that is an object of a class, or of one of several."""
+    return _kind(words, lambda value: isinstance(value, kind))
+
+
+def _read_path(value: Any) -> str | Path:
+    text = os.fspath(value)
+    if not isinstance(text, str) or "\0" in text:
+        raise TypeError
+    return value if isinstance(value, str | Path) else Path(text)
+
+
+def _read_paths(value: Any) -> list[str | Path]:
+    if isinstance(value, str | bytes | PathLike):
+        raise TypeError
+    return [_read_path(each) for each in value]
+
+
+def _read_names(value: Any) -> tuple[str, ...]:
+    names = tuple(value)  # what gives its names once can be read again then
+    if isinstance(value, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError
+    return names
+
+
+def _read_truth(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_ | int) and getattr(value, "ndim", 1) != 0:
+        raise TypeError
+    if bool(value) != value:  # as 0 and 1 are
+        raise TypeError
+    return bool(value)
 
 
 def _is_label(value: Any) -> bool:
@@ -39,23 +78,19 @@ def _is_label(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real | np.number) and not isinstance(value, bool)
+    return isinstance(value, Real | np.number) and not isinstance(value, bool) and not np.isnan(float(value))
 
 
-TEXT = Kind("a text", lambda value: isinstance(value, str))
-PATH = Kind("a path", lambda value: isinstance(value, str | PathLike))
-PATHS = Kind("a list of paths", _is_paths)
-NAMES = Kind("a list of names", _is_names)
-LABEL = Kind("one label", _is_label)
-TRUTH = Kind("True or False", lambda value: isinstance(value, bool | np.bool_))
-NUMBER = Kind("a number", _is_number)
-MAPPING = Kind("a mapping", lambda value: isinstance(value, Mapping))
-LABELS = Kind("labels, as a mapping or a text", lambda value: isinstance(value, Mapping | str))
-
-
-def instance(kind: type | UnionType, words: str) -> Kind:
-    """Return the kind of an argument that is an object of a class, or of one of several."""
-    return Kind(words, lambda value: isinstance(value, kind))
+TEXT = instance(str, "a text")
+PATH = Kind("a path", _read_path)
+PATHS = Kind("a list of paths", _read_paths)
+NAMES = Kind("a list of names", _read_names)
+LABEL = _kind("one label", _is_label)
+TRUTH = Kind("True or False", _read_truth)
+NUMBER = _kind("a number", _is_number)
+WHOLE = _kind("a whole number", lambda value: isinstance(value, Integral) and not isinstance(value, bool))
+MAPPING = instance(Mapping, "a mapping")
+LABELS = instance(Mapping | str, "labels, as a mapping or a text")
 
 
 def takes(**kinds: Kind) -> Callable[[Function], Function]:
@@ -66,14 +101,28 @@ def takes(**kinds: Kind) -> Callable[[Function], Function]:
         names = tuple(parameters)
         optional = {name for name in kinds if parameters[name].default is None}
 
+        def read(name: str, value: Any) -> Any:
+            if name not in kinds or (value is None and name in optional):
+                return value
+            try:
+                return kinds[name].read(value)
+            except Exception:  # whatever a strange object raises as it is looked at
+                raise InputError(f"{name}: expected {kinds[name].words}, got {shown(value)}") from None
+
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
-            for name, value in (*zip(names, arguments, strict=False), *named.items()):
-                if name in kinds and not kinds[name].holds(value) and not (value is None and name in optional):
-                    got = " ".join(repr(value).split())
-                    raise InputError(f"{name}: expected {kinds[name].words}, got {got:.60}")
-            return function(*arguments, **named)
+            placed = [read(*each) for each in zip(names, arguments, strict=False)]
+            return function(*placed, *arguments[len(names) :], **{name: read(name, named[name]) for name in named})
 
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+def shown(value: Any) -> str:
+    """Return a value as a sentence shows it: short, on one line."""
+    try:
+        text = " ".join(reprlib.repr(value).split())
+    except Exception:  # such as an integer that Python does not write
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -160,7 +160,7 @@ def is_name(name: str) -> bool:
     return name.lower() in MODELS or name.lower() in _BY_NAME
 
 
-@takes(logs_dir=PATH, on_error=TEXT, timezone=TEXT)
+@takes(name_or_path=PATH, logs_dir=PATH, on_error=TEXT, timezone=TEXT)
 def load_workload(
     name_or_path: str | Path,
     logs_dir: str | Path | None = None,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from faultsweep.arguments import TRUTH, takes
+from faultsweep.arguments import PATH, TRUTH, takes
 from faultsweep.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def unit_of(variable: xr.DataArray) -> str:
     return "" if unit == "1" else unit
 
 
-@takes(masked=TRUTH)
+@takes(path_or_url=PATH, masked=TRUTH)
 def open_results(path_or_url: str | Path, *, masked: bool = True) -> xr.Dataset:
     """Open the store of a sweep.
 

@@ -405,7 +405,7 @@ def _read_outputs(outputs: Iterable[str | Output] | Mapping[str, str]) -> tuple[
         outputs = [Output(name, unit) for name, unit in outputs.items()]
     if isinstance(outputs, Output):
         outputs = [outputs]
-    if not isinstance(outputs, Iterable):
+    if not isinstance(outputs, Iterable) or getattr(outputs, "ndim", 1) == 0:
         raise InputError(f"outputs: expected names, or a mapping of names to units, got {outputs!r}")
     read = tuple(read_output(out if isinstance(out, Output) else Output(out)) for out in outputs)
     names = [out.name for out in read]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,11 +30,10 @@ def collect(path="a", names=(), label="a", number=1.0, truth=False, other=None):
 
 
 TAKEN = {
-    "path": [Place("a"), np.str_("a")],
+    "path": [Path("a"), np.str_("a")],
     "names": [{"a": 1}.keys(), np.array(["a", "b"]), iter(["a"]), (name for name in "ab"), {"a"}],
     "label": [None, True, 3, np.float64(2.5), np.datetime64("2020-01-01"), xr.DataArray("fcfs")],
     "number": [1, np.int8(1), np.float32(0.5), np.inf],
-    "truth": [np.True_, False],
 }
 
 
@@ -44,6 +44,44 @@ def test_it_is_taken(name, value):
         assert given[1]
     else:
         assert any(each is value for each in given)
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 1, np.array(True), xr.DataArray(True)])
+def test_true_is_true_however_it_is_written(value):
+    assert collect(truth=value)[4] is True
+
+
+def test_paths_of_other_libraries_are_paths():
+    assert collect(path=Place("a"))[0] == Path("a")
+
+
+class Strange:
+    """Raises whatever is asked of it."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+    def __repr__(self):
+        raise RuntimeError("repr")
+
+    __iter__ = __eq__ = __bool__ = __repr__
+
+
+STRANGE = {
+    "raises": Strange(),
+    "too long": 10**5000,
+    "no dimension": np.array("x"),
+    "NUL": "a\0b",
+    "bytes": b"a",
+    "mapping": {"a": 1.5, 2: 1},
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+@pytest.mark.parametrize("name", ["path", "names", "number", "truth"])
+def test_strange_values_are_refused_in_a_sentence(name, what):
+    with pytest.raises(InputError, match=rf"^{name}: expected .{{1,30}}, got .{{1,60}}$"):
+        collect(**{name: STRANGE[what]})
 
 
 def test_arguments_by_place_are_checked_too():

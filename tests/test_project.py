@@ -164,14 +164,15 @@ def test_the_public_workflow_calls_what_there_is():
 
 
 def test_what_test_rest_leaves_to_test_bounds_is_run_there():
-    """Test-bounds runs nothing that needs SLURM, a browser or the real logs."""
+    """Test-bounds runs nothing that needs SLURM, a browser or the real logs, and no test of the cache of kernels."""
     tests = ["tests/simcore", *map(str, ROOT.glob("tests/test_examples_*.py"))]
     tests += map(str, ROOT.glob("tests/test_*_against_reference.py"))
-    left = ["-m", "rest and not slow and (shared or slurm or chromium)"]
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *left, *tests]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout[-2000:]
-    assert "deselected" in done.stdout
+    tests_of_cache = re.findall(r"^CACHE := (.*)$", (ROOT / "Makefile").read_text(), flags=re.M)
+    for left, where in (("rest and not slow and (shared or slurm or chromium)", tests), ("rest", tests_of_cache)):
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", left, *where]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout[-2000:]
+        assert "deselected" in done.stdout
 
 
 def test_every_folder_of_code_is_packaged():

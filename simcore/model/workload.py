@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -207,7 +208,7 @@ def _check_others(workload: Workload) -> None:
             raise InputError(f"{workload.name}: {name}: expected a whole number of {least} or more, got {value!r:.60}")
     for name in ("origin_s", "log_span_s", "epoch_s"):
         value = getattr(workload, name)
-        if not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        if not isinstance(value, int | float | np.number) or not -_LARGEST <= value <= _LARGEST:
             raise InputError(f"{workload.name}: {name}: expected a finite time, got {value!r:.60}")
     home, count = workload.home, len(workload)
     if home is not None and (not isinstance(home, np.ndarray) or home.dtype != np.int64 or home.shape != (count,)):
@@ -230,6 +231,7 @@ _PARTS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("labels", (Mapping,), "a Label by name"),
 )
 _TIMES = ("submit_s", "run_s", "requested_s")
+_LARGEST = sys.float_info.max
 
 
 def _refuse(workload: Workload, name: str, bad: NDArray[np.bool_], valid: str) -> None:

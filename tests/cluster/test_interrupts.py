@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -60,7 +61,8 @@ def test_a_signal_that_a_module_drops_while_it_is_imported_comes_again(number, t
 
 @NUMBERS
 def test_what_ends_is_tidied_up_without_another_signal(number, tmp_path, monkeypatch):
-    """A signal that is answered while a module is imported does not come again."""
+    """A signal that waits while a module is imported ends what runs once, whatever is handled meanwhile."""
+    monkeypatch.delitem(sys.modules, "ending", raising=False)
     (tmp_path / "ending.py").write_text(f"import os\nos.kill(os.getpid(), {int(number)})\nsum(range(1000))\n")
     monkeypatch.syspath_prepend(tmp_path)
     tidied = []
@@ -68,13 +70,59 @@ def test_what_ends_is_tidied_up_without_another_signal(number, tmp_path, monkeyp
     def end():
         try:
             import_module("ending")
+            time.sleep(10)
         finally:
+            with contextlib.suppress(OSError):
+                os.remove(tmp_path / "absent")
             time.sleep(0.3)
             tidied.append(True)
 
-    with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
+    with pytest.raises(KeyboardInterrupt), ended_by_sigterm(), ended_by_sigterm():
         end()
     assert tidied == [True]
+
+
+def test_a_signal_that_waits_when_the_block_ends_is_answered_there(tmp_path, monkeypatch):
+    (tmp_path / "last.py").write_text(f"import os\nos.kill(os.getpid(), {int(signal.SIGINT)})\nsum(range(1000))\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
+        import_module("last")
+    time.sleep(0.2)  # nothing comes after it
+
+
+@NUMBERS
+def test_two_signals_end_what_runs_once(number, tmp_path, monkeypatch):
+    two = f"import os\nfor number in ({int(number)}, 2):\n    os.kill(os.getpid(), number)\n    sum(range(1000))\n"
+    (tmp_path / "twice.py").write_text(two)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "twice", raising=False)
+    came = []
+
+    def go_on():
+        try:
+            import_module("twice")
+            time.sleep(10)
+        except KeyboardInterrupt:
+            time.sleep(0.3)
+            came.append(True)
+
+    with ended_by_sigterm():
+        go_on()
+    assert came == [True]
+
+
+def test_sigterm_ends_what_ignores_ctrl_c(tmp_path, monkeypatch):
+    """As what is started in the background of a script does."""
+    (tmp_path / "ignoring.py").write_text(f"import os\nos.kill(os.getpid(), {int(signal.SIGTERM)})\nsum(range(9))\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a fixture of all tests restores it
+
+    def go_on():
+        import_module("ignoring")
+        time.sleep(10)
+
+    with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
+        go_on()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -42,7 +42,7 @@ def test_the_table_of_parameters_names_all_finders():
 @pytest.mark.skipif(not is_interpreted(), reason="without the compiler: the same kernels, and quicker")
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_every_finder_gives_the_same_schedule(scheduler):
-    @examples(15)
+    @examples(30)  # half of them, as everywhere
     @given(
         runs(tori, failures=True, max_jobs=12),
         st.sampled_from(list(FINDERS)[1:]),
