@@ -77,8 +77,11 @@ def _is_label(value: Any) -> bool:
     return isinstance(value, str | bytes) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real | np.number) and not isinstance(value, bool) and not np.isnan(float(value))
+def _read_number(value: Any) -> Any:
+    if not isinstance(value, Real | np.number) or isinstance(value, bool):
+        raise TypeError
+    float(value)  # which has no room for hundreds of digits
+    return value
 
 
 TEXT = instance(str, "a text")
@@ -87,7 +90,7 @@ PATHS = Kind("a list of paths", _read_paths)
 NAMES = Kind("a list of names", _read_names)
 LABEL = _kind("one label", _is_label)
 TRUTH = Kind("True or False", _read_truth)
-NUMBER = _kind("a number", _is_number)
+NUMBER = Kind("a number", _read_number)
 WHOLE = _kind("a whole number", lambda value: isinstance(value, Integral) and not isinstance(value, bool))
 MAPPING = instance(Mapping, "a mapping")
 LABELS = instance(Mapping | str, "labels, as a mapping or a text")

@@ -161,6 +161,7 @@ def named(name: str) -> Any:
     return thing
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("name", sorted(PUBLIC - NOT_CALLED.keys() | METHODS))
 def test_an_argument_is_taken_or_refused_by_a_sentence(calls, name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

@@ -97,7 +97,7 @@ class Lock:
             except FileExistsError:
                 seen = self._read()
                 if seen is not None and not self._is_dead(seen):
-                    raise InputError(_describe(self.path, seen)) from None
+                    raise InputError(_describe(self.path, self._read() or seen)) from None
                 self._remove(seen)
         self._thread = threading.Thread(target=self._beat, name="store lock", daemon=True)
         self._thread.start()

@@ -365,7 +365,9 @@ def test_a_job_that_was_cancelled_or_killed_is_resumed_by_another(slurm):
     lock.write_text(json.dumps({**owner, "host": "another"}))
     refuse_if_taken(Path("s.zarr"))
     lock.write_text(json.dumps({**owner, "host": "another", "batch_job": ""}))
-    beat = threading.Timer(1, lambda: lock.write_text(json.dumps({**owner, "host": "another", "beats": 10**6})))
+    fresh = Path("s.zarr.run/lock.beat")
+    fresh.write_text(json.dumps({**owner, "host": "another", "beats": 10**6}))
+    beat = threading.Timer(1, fresh.replace, [lock])
     beat.start()
     with pytest.raises(InputError, match=f"process {owner['pid']} on another"):
         refuse_if_taken(Path("s.zarr"))

@@ -761,6 +761,18 @@ def test_a_lock_keeps_a_second_owner_out_and_is_gone_afterwards(tmp_path):
     assert not (tmp_path / "lock").exists()
 
 
+def test_a_lock_that_is_being_written_names_its_owner(tmp_path):
+    lock = tmp_path / "lock"
+    lock.touch()
+    owner = dict.fromkeys(("started", "boot", "token", "batch_job", "batch_system"), "")
+    written = json.dumps({**owner, "host": "elsewhere", "pid": 7, "beats": 0})
+    writer = threading.Timer(0.3, lock.write_text, [written])
+    writer.start()
+    with pytest.raises(InputError, match="process 7 on elsewhere"):
+        Lock(lock, wait_s=2).acquire()
+    writer.join()
+
+
 def test_a_lock_of_a_dead_process_is_taken_over(tmp_path):
     code = f"from faultsweep.sweeps.store.lock import Lock; import os, pathlib; Lock(pathlib.Path({str(tmp_path / 'lock')!r})).acquire(); os._exit(1)"
     subprocess.run([sys.executable, "-c", code], check=False, timeout=60, cwd=tmp_path)
