@@ -117,7 +117,7 @@ def takes(**kinds: Kind) -> Callable[[Function], Function]:
             placed = [read(*each) for each in zip(names, arguments, strict=False)]
             return function(*placed, *arguments[len(names) :], **{name: read(name, named[name]) for name in named})
 
-        return checked  # type: ignore[return-value]
+        return checked  # type: ignore[return-value]  # it is called as the function is
 
     return decorate
 

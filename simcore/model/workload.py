@@ -170,11 +170,11 @@ def check_is_workload(workload: Any) -> None:
 def check_workload(workload: Workload) -> None:
     """Raise InputError, naming the job, unless the arrays are what a Workload has."""
     check_is_workload(workload)
-    jobs = np.shape(workload.job_id) if isinstance(workload.job_id, np.ndarray) else ()
+    jobs = workload.job_id.shape[:1] if isinstance(workload.job_id, np.ndarray) else ()
     count = f"{jobs[0]} " if jobs else ""
     for name in ("job_id", "size", "user", *_TIMES):
         array = getattr(workload, name)
-        if not isinstance(array, np.ndarray) or array.dtype != _DTYPES[name] or array.shape != jobs[:1]:
+        if not isinstance(array, np.ndarray) or array.dtype != _DTYPES[name] or not jobs or array.shape != jobs:
             kind = "numbers" if name in _TIMES else "whole numbers"
             raise InputError(f"{workload.name}: {name}: expected an array of {count}{kind}, got {array!r:.60}")
     _check_others(workload)

@@ -194,6 +194,12 @@ def test_parts_of_a_workload_take_numbers_of_few_bits(whole):
     assert faultsweep.simulate(few, **given).metrics == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
 
 
+def test_arrays_without_dimension_are_no_jobs(log):
+    names = ("job_id", "submit_s", "run_s", "requested_s", "size", "user")
+    with pytest.raises(InputError, match=r"^sdsc-model: job_id: expected an array of whole numbers, got array\(1\)$"):
+        simulate(replace(log, **{name: np.array(getattr(log, name)[0]) for name in names}))
+
+
 def test_whole_numbers_that_are_too_large_are_none(log):
     sizes = log.size.astype(np.uint64)
     sizes[3] = 2**63
