@@ -28,6 +28,8 @@ BACKFILL = "simcore/policies/scheduling/backfill.py"
 CONSERVATIVE = "simcore/policies/scheduling/conservative.py"
 COUNTS = "simcore/policies/scheduling/counts.py"
 DOMINANCE = "simcore/policies/scheduling/dominance.py"
+UNCHANGED = "simcore/policies/scheduling/unchanged.py"
+ROUND_ROBIN = "simcore/policies/node_choice/round_robin.py"
 ROOM = "simcore/engine/counts.py"
 LONG_QUEUE = "simcore/policies/scheduling/long_queue.py"
 MIGRATION = "simcore/policies/scheduling/migration.py"
@@ -356,6 +358,44 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         DOMINANCE, "return s.job.chunk_memory[one] <= s.job.chunk_memory[other]", "return True", "memory is left out"
     ),
+    Mutant(
+        UNCHANGED, "if s.last_gain > settled:", "if s.last_gain < 0:", "no reservation of boxes or nodes gets earlier"
+    ),
+    Mutant(
+        UNCHANGED, "return _could_have_others(s, settled, start, end), start", "return False, start", "none gets others"
+    ),
+    Mutant(UNCHANGED, "s.liking_changed > settled or ", "", "round-robin goes on from an earlier node"),
+    Mutant(UNCHANGED, "or start == (s.now, 0.0)", "", "a box of now is chosen as if it were one of later"),
+    Mutant(
+        UNCHANGED, "row_not_before(s, end)\n    row", "row_not_before(s, start)\n    row", "gains only before the start"
+    ),
+    Mutant(UNCHANGED, "(row >= before or s.profile_free[row] >= needed)", "s.profile_free[row] >= needed", "own nodes"),
+    Mutant(
+        UNCHANGED,
+        "row = enough = enough + 1",
+        "row = enough = enough + 2",
+        "leaves out a row behind one with too little",
+    ),
+    Mutant(
+        UNCHANGED, "s.profile_changed[row] > settled", "s.profile_gained[row] > settled", "others took a better box"
+    ),
+    Mutant(
+        UNCHANGED,
+        "        if gains:\n            s.profile",
+        "        if not gains:\n            s.profile",
+        "takes for gains",
+    ),
+    Mutant(CONSERVATIVE, "        note_change(s, start, end, True)\n", "", "what moves away is no gain for others"),
+    Mutant(CONSERVATIVE, "    note_change(s, now, end, True)\n", "", "what ends early is no gain"),
+    Mutant(CONSERVATIVE, "start < known and not", "not", "the nodes of its own are no gain"),
+    Mutant(
+        PROFILE, "max(s.profile_gained[row - 1], s.profile_gained[row])", "s.profile_gained[row - 1]", "a gain is lost"
+    ),
+    Mutant(
+        PROFILE, "max(s.profile_changed[row - 1], s.profile_changed[row])", "s.profile_changed[row - 1]", "a change is"
+    ),
+    Mutant(PROFILE, "    s.profile_place[count] = place\n", "", "a place is used twice"),
+    Mutant(ROUND_ROBIN, "    s.liking_changed = s.changes\n", "", "no reservation follows a start"),
     Mutant(COUNTS, "if row >= 0 and not _move", "if row > 1 << 40 and not _move", "no reservation of nodes moves"),
     Mutant(
         COUNTS,
@@ -461,8 +501,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         CONSERVATIVE,
-        "min(size + s.growth_limit, s.nodes) + 1",
-        "min(size, s.nodes) + 1",
+        "largest = min(size + s.growth_limit, s.nodes)",
+        "largest = min(size, s.nodes)",
         "reserved boxes do not grow",
     ),
     Mutant(
@@ -1059,8 +1099,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         SLURM,
-        "            s.profile_cores[row, s.chosen[at]] = 0\n",
-        "            s.profile_cores[row, s.chosen[0]] = 0\n",
+        "            s.profile_cores[s.profile_place[row], s.chosen[at]] = 0\n",
+        "            s.profile_cores[s.profile_place[row], s.chosen[0]] = 0\n",
         "only the first node of a plan is kept",
     ),
     Mutant(SLURM, "            time = later  #", "            return np.inf  #", "no job is tried when a plan ends"),

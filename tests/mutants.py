@@ -141,6 +141,11 @@ NEAR = {
     "recovery/requeue": ("tests/test_recovery_against_reference.py", "tests/test_site_recovery_against_reference.py"),
     "preemption/": ("tests/test_preemption_against_reference.py",),
     "scheduling/own": ("tests/test_own_scheduler_against_reference.py",),
+    "scheduling/dominance": ("tests/test_dominance_against_reference.py",),
+    **dict.fromkeys(
+        ("scheduling/unchanged", "scheduling/conservative", "engine/profile", "round_robin"),
+        ("tests/test_compression_against_reference.py",),
+    ),
     "top_jobs": ("tests/test_top_jobs_against_reference.py",),
     "scheduling/slurm": ("tests/test_slurm_against_reference.py",),
     "queue_order/associations": ("tests/simcore/test_recorded_associations.py",),

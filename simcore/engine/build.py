@@ -242,6 +242,7 @@ def _sizes(
         "masks": words,
         "slot_masks": (_slots(machine, config, run, n), words),
         "profile": breakpoints,
+        "profile_index": breakpoints if machine.kind != FLAT else 0,
         "profile_masks": (breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_index(machine, breakpoints, n, reserved),
         **_tables(machine, capacity),
@@ -670,6 +671,7 @@ def _set_machine(s: State, machine: Machine) -> None:
         every = _every_node(machine, len(s.free_nodes))
         s.free_nodes[:] = (1 << machine.sides[2]) - 1 if machine.kind == TORUS else every
     s.down_until[:] = -np.inf
+    s.profile_place[:] = np.arange(len(s.profile_place))
     s.level_bits = _level_bits(machine.nodes)
     s.levels[:] = _levels(machine.nodes)
     if machine.menu is not None:

@@ -12,6 +12,8 @@ from faultsweep.simcore.engine.cores import share_node, take_cores
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import HALTED, LARGER_NEEDED, RUNNING, State
 
+NO_PIECE = -1
+
 
 @inlined
 def windows_met(s: State, time: float, end: float) -> int:
@@ -224,12 +226,29 @@ def is_held(s: State, piece: int) -> bool:
 @kernel
 def drop_pieces(s: State, job: int) -> None:
     """Forget what is listed for a job that does not hold it."""
-    piece = s.job.first_piece[job]
+    drop_list(s, s.job.first_piece[job])
+    s.job.first_piece[job] = NO_PIECE
+
+
+@kernel
+def drop_list(s: State, piece: int) -> None:
+    """Forget a list of pieces that nobody holds, from one on."""
     while piece >= 0:
         s.free_piece[s.num_free_pieces] = piece
         s.num_free_pieces += 1
         piece = s.piece_next[piece]
-    s.job.first_piece[job] = -1
+
+
+@kernel
+def are_alike(s: State, one: int, other: int) -> bool:
+    """Tell whether two lists of pieces of a job, from one of each on, are of the same nodes, and as much of each."""
+    while one >= 0 and other >= 0:
+        if s.piece_node[one] != s.piece_node[other] or s.piece_cores[one] != s.piece_cores[other]:
+            return False
+        if s.piece_gpus[one] != s.piece_gpus[other] or s.piece_memory[one] != s.piece_memory[other]:
+            return False
+        one, other = s.piece_next[one], s.piece_next[other]
+    return one == other
 
 
 @inlined

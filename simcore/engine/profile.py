@@ -28,8 +28,9 @@ def rebuild_profile(s: State) -> bool:
     What is overdue is expected just after now.
     """
     begin_profile(s)
+    place = s.profile_place[0]
     for column in range(s.free_nodes.shape[0]):
-        s.profile_masks[0, column] = s.free_nodes[column]
+        s.profile_masks[place, column] = s.free_nodes[column]
     for at in range(s.num_releases):
         first = row_of_release(s, at)
         if first < 0:
@@ -50,6 +51,7 @@ def begin_profile(s: State) -> None:
     s.rebuilt = s.now
     set_point(s, 0, (s.now, 0.0))
     s.profile_free[0] = s.free
+    s.profile_changed[0] = s.profile_gained[0] = s.changes
 
 
 @kernel
@@ -95,7 +97,7 @@ def note_reservation(s: State, job: int, start: tuple[float, float]) -> None:
 def _add_nodes(s: State, row: int, size: int, box: int) -> None:
     """Free a job's nodes from one breakpoint to the next."""
     s.profile_free[row] += size
-    vacate(s.profile_masks[row], box, s.side_x, s.side_y, s.side_z)
+    vacate(s.profile_masks[s.profile_place[row]], box, s.side_x, s.side_y, s.side_z)
 
 
 @kernel
@@ -103,7 +105,7 @@ def _add_node(s: State, row: int, node: int) -> None:
     """Free one node from one breakpoint to the next."""
     s.profile_free[row] += 1
     Y, Z = s.side_y, s.side_z
-    s.profile_masks[row, node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
+    s.profile_masks[s.profile_place[row], node // (Y * Z) * Y + node // Z % Y] |= ONE << np.uint64(node % Z)
 
 
 @kernel
@@ -129,21 +131,23 @@ def blocked_at(s: State, row: int, end: tuple[float, float], size: int) -> int:
 def forget_past(s: State) -> None:
     """Drop breakpoints that lie before the one in force now, and date that one now."""
     now = (s.now, 0.0)
-    first, count = 0, s.num_profile
-    while first + 1 < count and point_at(s, first + 1) <= now:
-        first += 1
-    if point_at(s, first) < now:
-        set_point(s, first, now)
-    if first > 0:
-        for row in range(first, count):
-            _copy_row(s, row, row - first)
-        s.num_profile = count - first
+    while s.num_profile > 1 and point_at(s, 1) <= now:
+        _drop_row(s, 0)
+    if point_at(s, 0) < now:
+        set_point(s, 0, now)
 
 
-@kernel
+@inlined
 def _copy_row(s: State, source: int, target: int) -> None:
+    """Copy all of a row but its place."""
     set_point(s, target, point_at(s, source))
     s.profile_free[target] = s.profile_free[source]
+    s.profile_changed[target], s.profile_gained[target] = s.profile_changed[source], s.profile_gained[source]
+
+
+@inlined
+def _copy_tables(s: State, source: int, target: int) -> None:
+    """Copy what the tables have at one place to another one."""
     for column in range(s.profile_masks.shape[1]):
         s.profile_masks[target, column] = s.profile_masks[source, column]
     for node in range(s.profile_cores.shape[1]):
@@ -153,25 +157,40 @@ def _copy_row(s: State, source: int, target: int) -> None:
 
 
 @kernel
+def _drop_row(s: State, row: int) -> None:
+    """Drop a breakpoint; its place in the tables is the next to be used."""
+    place, count = s.profile_place[row], s.num_profile - 1
+    for later in range(row, count):
+        _copy_row(s, later + 1, later)
+        s.profile_place[later] = s.profile_place[later + 1]
+    s.profile_place[count] = place
+    s.num_profile = count
+
+
+@kernel
 def breakpoint_at(s: State, point: tuple[float, float]) -> int:
     """Return the row of the breakpoint at a point that is not before the first one, inserting it if need be; -1 if it
     does not fit."""
     count = s.num_profile
-    low = _row_from(s, point)
+    low = row_not_before(s, point)
     if low < count and point_at(s, low) == point:
         return low
     if count >= s.profile_time.shape[0]:
         return -1
+    place = s.profile_place[count]
     for row in range(count - 1, low - 1, -1):
         _copy_row(s, row, row + 1)
+        s.profile_place[row + 1] = s.profile_place[row]
+    s.profile_place[low] = place
     _copy_row(s, low - 1, low)
+    _copy_tables(s, s.profile_place[low - 1], place)
     set_point(s, low, point)
     s.num_profile = count + 1
     return low
 
 
 @inlined
-def _row_from(s: State, point: tuple[float, float]) -> int:
+def row_not_before(s: State, point: tuple[float, float]) -> int:
     """Return the row of the first breakpoint that is not before a point."""
     low, high = 0, s.num_profile
     while low < high:
@@ -184,9 +203,10 @@ def _row_from(s: State, point: tuple[float, float]) -> int:
 
 
 @kernel
-def first_row_for(s: State, bound: int) -> int:
-    """Return the row at which the reservation of a job begins, 0 for none (-1)."""
-    return _row_from(s, reserved_start(s, bound)) if bound >= 0 else 0
+def row_in_force(s: State, point: tuple[float, float]) -> int:
+    """Return the row of the last breakpoint that is not behind a point; of the first one if all are."""
+    row = row_not_before(s, point)
+    return row if row < s.num_profile and point_at(s, row) == point else max(row - 1, 0)
 
 
 @kernel
@@ -197,7 +217,7 @@ def occupy_profile(s: State, start: tuple[float, float], end: tuple[float, float
         return False
     for row in range(first, last):
         s.profile_free[row] -= size
-        occupy(s.profile_masks[row], box, s.side_x, s.side_y, s.side_z)
+        occupy(s.profile_masks[s.profile_place[row]], box, s.side_x, s.side_y, s.side_z)
     return True
 
 
@@ -219,17 +239,17 @@ def vacate_profile(s: State, start: tuple[float, float], end: tuple[float, float
 @kernel
 def merge_at(s: State, row: int) -> None:
     """Drop a breakpoint at which nothing changes."""
-    count = s.num_profile
-    if row == 0 or row >= count or s.profile_free[row] != s.profile_free[row - 1]:
+    if row == 0 or row >= s.num_profile or s.profile_free[row] != s.profile_free[row - 1]:
         return
+    place, before = s.profile_place[row], s.profile_place[row - 1]
     for column in range(s.profile_masks.shape[1]):
-        if s.profile_masks[row, column] != s.profile_masks[row - 1, column]:
+        if s.profile_masks[place, column] != s.profile_masks[before, column]:
             return
     for node in range(s.profile_cores.shape[1]):
-        same = s.profile_cores[row, node] == s.profile_cores[row - 1, node]
-        same = same and s.profile_gpus[row, node] == s.profile_gpus[row - 1, node]
-        if not same or s.profile_memory[row, node] != s.profile_memory[row - 1, node]:
+        same = s.profile_cores[place, node] == s.profile_cores[before, node]
+        same = same and s.profile_gpus[place, node] == s.profile_gpus[before, node]
+        if not same or s.profile_memory[place, node] != s.profile_memory[before, node]:
             return
-    for later in range(row + 1, count):
-        _copy_row(s, later, later - 1)
-    s.num_profile = count - 1
+    s.profile_changed[row - 1] = max(s.profile_changed[row - 1], s.profile_changed[row])
+    s.profile_gained[row - 1] = max(s.profile_gained[row - 1], s.profile_gained[row])
+    _drop_row(s, row)

@@ -222,7 +222,7 @@ class SiteChecker(Checker):
                 if start <= point < end:
                     np.subtract.at(free, pieces[:, 0], pieces[:, 1:])
             tables = (state.profile_cores, state.profile_gpus, state.profile_memory)
-            noted = np.stack([table[row] for table in tables], axis=1)
+            noted = np.stack([table[state.profile_place[row]] for table in tables], axis=1)
             if (free < 0).any() or (noted != free).any() or state.profile_free[row] != free[:, 0].sum():
                 return f"at {point} the free cores are {free[:, 0].tolist()}, noted {noted[:, 0].tolist()}"
         return ""

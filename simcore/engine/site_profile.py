@@ -18,10 +18,11 @@ def rebuild_nodes(s: State) -> bool:
     What is overdue is expected just after now.
     """
     begin_profile(s)
+    place = s.profile_place[0]
     for node in range(s.node_cores.shape[0]):
-        s.profile_cores[0, node] = s.free_cores[node]
-        s.profile_gpus[0, node] = s.free_gpus[node]
-        s.profile_memory[0, node] = s.free_memory[node]
+        s.profile_cores[place, node] = s.free_cores[node]
+        s.profile_gpus[place, node] = s.free_gpus[node]
+        s.profile_memory[place, node] = s.free_memory[node]
     for at in range(s.num_releases):
         first = row_of_release(s, at)
         if first < 0:
@@ -40,9 +41,10 @@ def _add_node(s: State, node: int, first: int) -> None:
     cores, gpus, memory = waited_for(s, node)
     for row in range(first, s.num_profile):
         s.profile_free[row] += s.node_cores[node] - cores
-        s.profile_cores[row, node] += s.node_cores[node] - cores
-        s.profile_gpus[row, node] += s.node_gpus[node] - gpus
-        s.profile_memory[row, node] += s.node_memory[node] - memory
+        place = s.profile_place[row]
+        s.profile_cores[place, node] += s.node_cores[node] - cores
+        s.profile_gpus[place, node] += s.node_gpus[node] - gpus
+        s.profile_memory[place, node] += s.node_memory[node] - memory
 
 
 @kernel
@@ -54,9 +56,10 @@ def _add_pieces(s: State, job: int, first: int, last: int, sign: int) -> None:
         cores, gpus, memory = sign * s.piece_cores[piece], sign * s.piece_gpus[piece], sign * s.piece_memory[piece]
         for row in range(first, last):
             s.profile_free[row] += cores
-            s.profile_cores[row, node] += cores
-            s.profile_gpus[row, node] += gpus
-            s.profile_memory[row, node] += memory
+            place = s.profile_place[row]
+            s.profile_cores[place, node] += cores
+            s.profile_gpus[place, node] += gpus
+            s.profile_memory[place, node] += memory
         piece = s.piece_next[piece]
 
 

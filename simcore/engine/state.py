@@ -104,6 +104,7 @@ TOO_LATE = -5  # the next event is beyond latest
 
 # --- footprints[k] and boxes[k]: tables of the finder (torus) ---------------------------------------------------
 MACHINE = 0  # of the free nodes
+AT_START = 0  # of those at the start of a reservation (conservative and top-jobs, which ask nothing of the machine)
 ELSEWHEN = 1  # of the free nodes at another time or in a re-placement
 SCRATCH = 2  # boxes only
 SEARCH = 3  # boxes only: the block of a finder of the papers (partitions.searches)
@@ -210,6 +211,7 @@ class Jobs(CommonJobs):
     slot: IntOfJob  # ... or slot of the node mask (flat)
     sequence: IntInSequence  # order of starts (submits-first)
     reserved_box: IntOfReservation  # reserved box (conservative, torus)
+    settled: IntOfReservation  # changes of the profile when it was last looked for (conservative, torus and site)
     kind: IntOfReservation  # LENGTHS x level of its size + class of its length (conservative, flat) ...
     asked: IntOfReservation  # ... of the last pass it has been offered all gains before this one ...
     latest_gain: FloatOfReservation  # ... it is none for it that gets earlier where nodes come back only later, s ...
@@ -317,6 +319,7 @@ TimeOfGain = Annotated[Floats, Row("gain_times")]
 PassRow = Annotated[Floats, Row("pass_kinds")]
 MaskRow = Annotated[Bits, Row("masks")]
 ProfileRow = Annotated[Floats, Row("profile")]
+ProfileIndex = Annotated[Ints, Row("profile_index")]
 
 
 class State(Common):
@@ -367,6 +370,9 @@ class State(Common):
     spare_row: int  # ... the first that can be used again; the others follow as row_after ...
     dropped_now: int  # ... the first of those that have been dropped since gains were last forgotten ...
     dropped_before: int  # ... and of those before them
+    changes: int  # of the profile so far (conservative, torus and site) ...
+    last_gain: int  # ... how many there were when something last came back ...
+    liking_changed: int  # ... and when a choice of nodes last began to like other ones though the same are free
     num_reserved: int  # waiting jobs that have a reservation (conservative, flat)
     compressed: int  # passes that have made reservations earlier (conservative, flat)
     missed: int  # whether the start of a reservation is past (conservative, flat)
@@ -514,6 +520,9 @@ class State(Common):
     profile_time: ProfileRow  # a time ...
     profile_rank: ProfileRow  # ... and 0, or 1 for just after it, and so on
     profile_free: ProfileRow  # nodes (torus); cores (site)
+    profile_changed: ProfileIndex  # how many changes of the profile there were when it last changed ...
+    profile_gained: ProfileIndex  # ... and when something last came back to it
+    profile_place: ProfileIndex  # where the tables have it; behind the last breakpoint, places that are not used
 
     # profile of a flat machine (conservative): engine/counts.py, by breakpoint ...
     row_free: PointRow  # nodes that are free from there on ...
@@ -546,8 +555,9 @@ class State(Common):
     plane: MaskRow  # scratch of the finder (torus)
     movers: MaskRow  # scratch: nodes of the jobs that may move to safer ones (flat, lff)
     slot_masks: BitTable  # (slots, words): the nodes of a running job each (flat)
-    profile_masks: BitTable  # (breakpoints, words): free nodes from each breakpoint on (torus)
-    # (breakpoints, nodes): what is free of each node from each breakpoint on (site); under slurm: 1 if it is in no plan
+    profile_masks: BitTable  # (breakpoints, words): free nodes from each breakpoint on, at its place (torus)
+    # (breakpoints, nodes): what is free of each node from each breakpoint on, at its place (site); under slurm: 1 if it
+    # is in no plan
     profile_cores: IntTable
     profile_gpus: IntTable
     profile_memory: IntTable  # ... MiB

@@ -230,6 +230,24 @@ def have_box_at(s: State, columns: Columns, size: int, x: int, a: int, y: int, b
 
 
 @kernel
+def has_box(s: State, table: int, size: int) -> bool:
+    """Tell whether a table of the finder has a free box of exactly this size."""
+    if s.finder_data != 0:
+        return ask(s, FIND, table, size) > 0
+    footprints, extents = s.footprints[table], s.extents[table]
+    X, Y, Z = s.side_x, s.side_y, s.side_z
+    for shape in range(s.shape_first[size], s.shape_first[size + 1]):
+        a, b, c = s.shapes[shape, 0], s.shapes[shape, 1], s.shapes[shape, 2]
+        for x in range(X if a < X else 1):
+            if extents[(a - 1) * X + x] < b:
+                continue
+            for y in range(Y if b < Y else 1):
+                if run_starts(footprints[(a - 1) * X + x, (b - 1) * Y + y], c, Z) != ZERO:
+                    return True
+    return False
+
+
+@kernel
 def keeps_room(
     boxes: Boxes,
     count: int,

@@ -4,8 +4,9 @@
 A reservation begins at the earliest time at which the job fits for as long as it is expected to last, beside what runs
 and what is reserved already; on a torus it holds a box as well, of the size of the job or up to I nodes more, on a site
 what the job gets of which nodes. When nodes are released, the reservations are made again one by one in queue order,
-each with all the others in place, so none ever gets later (compression). After a failure, a pause or an overrun they
-cannot all be kept and are made from scratch. Both are done in another, faster way on a flat machine (``counts``).
+each with all the others in place, so none ever gets later (compression); those that cannot change are left out
+(``unchanged``). After a failure, a pause or an overrun they cannot all be kept and are made from scratch. Both are done
+in another, faster way on a flat machine (``counts``).
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ from faultsweep.simcore.engine.bits import popcount
 from faultsweep.simcore.engine.counts import forget_past_counts, rebuild_counts
 from faultsweep.simcore.engine.events import next_without
 from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.pieces import drop_pieces
+from faultsweep.simcore.engine.pieces import NO_PIECE, are_alike, drop_list
 from faultsweep.simcore.engine.profile import (
     blocked_at,
-    first_row_for,
     forget_past,
     note_reservation,
     occupy_profile,
@@ -30,11 +30,13 @@ from faultsweep.simcore.engine.profile import (
     rebuild_profile,
     reserved_end,
     reserved_start,
+    row_in_force,
     vacate_profile,
 )
 from faultsweep.simcore.engine.site_profile import vacate_nodes
 from faultsweep.simcore.engine.state import (
     ALL_JOBS,
+    AT_START,
     ELSEWHEN,
     MFP,
     SCRATCH,
@@ -43,7 +45,7 @@ from faultsweep.simcore.engine.state import (
 )
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
-from faultsweep.simcore.policies.placement.rules import NO_BOX, best_box, list_boxes, set_table, unpack_box
+from faultsweep.simcore.policies.placement.rules import NO_BOX, best_box, has_box, list_boxes, set_table, unpack_box
 from faultsweep.simcore.policies.scheduling import GROWTH
 from faultsweep.simcore.policies.scheduling.counts import (
     compress_counts,
@@ -54,6 +56,7 @@ from faultsweep.simcore.policies.scheduling.counts import (
 from faultsweep.simcore.policies.scheduling.dominance import NOBODY, no_earlier_than
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.policies.scheduling.shared_reservations import reserve_nodes, start_over_nodes
+from faultsweep.simcore.policies.scheduling.unchanged import NEVER, could_change, has_gained, note_change, note_reserved
 
 
 @kernel
@@ -68,7 +71,7 @@ def conservative(s: State) -> bool:
         return False
     for position in range(_first_unreserved(s), s.queue_tail):
         job = s.queue[position]
-        if np.isnan(s.job.reserved[job]) and not reserve(s, job, NOBODY):
+        if np.isnan(s.job.reserved[job]) and not _reserve_anew(s, job, NOBODY):
             return False
     return _start_reserved(s)
 
@@ -107,8 +110,18 @@ def _reserve_all_anew(s: State) -> bool:
     if not rebuild(s):
         return False
     for position in range(s.queue_head, s.queue_tail):
-        if not reserve(s, s.queue[position], no_earlier_than(s, position)):
+        if not _reserve_anew(s, s.queue[position], no_earlier_than(s, position)):
             return False
+    return True
+
+
+@kernel
+def _reserve_anew(s: State, job: int, bound: int) -> bool:
+    """Reserve the earliest start for a job that has none, as ``reserve`` does."""
+    if not reserve(s, job, bound):
+        return False
+    if s.kind != FLAT:
+        note_reserved(s, job)
     return True
 
 
@@ -130,12 +143,16 @@ def _forget(s: State) -> None:
 
 @kernel
 def _compress_boxes(s: State) -> bool:
-    """Make each reservation again in queue order, all others in place: it can only get earlier, or its box better."""
+    """Make each reservation that could change again, in queue order, all others in place: it can only get earlier, or
+    its nodes better."""
     for position in range(s.queue_head, s.queue_tail):
         job = s.queue[position]
         if np.isnan(s.job.reserved[job]):
             continue
-        if not _withdraw(s, job) or not reserve(s, job, NOBODY):
+        settled = s.job.settled[job]
+        changes, point = could_change(s, job)
+        s.job.settled[job] = s.changes
+        if changes and not _reserve_again(s, job, point, settled):
             return False
     return True
 
@@ -148,15 +165,29 @@ def _reserved_size(s: State, job: int) -> int:
 
 
 @kernel
-def _withdraw(s: State, job: int) -> bool:
-    """Take a reservation back; return False if the profile does not fit."""
+def _reserve_again(s: State, job: int, point: tuple[float, float], settled: int) -> bool:
+    """Reserve the earliest start from a point on for a job that has a reservation, which was the earliest when there
+    were ``settled`` changes; return False if a list does not fit."""
     start = reserved_start(s, job)
-    s.job.reserved[job] = np.nan
+    end = reserved_end(s, job, start)
     if s.kind == SITE:
-        done = vacate_nodes(s, job, start, reserved_end(s, job, start))
-        drop_pieces(s, job)
-        return done
-    return vacate_profile(s, start, reserved_end(s, job, start), _reserved_size(s, job), s.job.reserved_box[job])
+        old = s.job.first_piece[job]
+        if not vacate_nodes(s, job, start, end):
+            return False
+        s.job.first_piece[job] = NO_PIECE
+        done = reserve_nodes(s, job, point)
+        stays = done and are_alike(s, old, s.job.first_piece[job])
+        drop_list(s, old)
+    else:
+        box = s.job.reserved_box[job]
+        if not vacate_profile(s, start, end, _reserved_size(s, job), box):
+            return False
+        done = _reserve_box(s, job, point, start, settled)
+        stays = s.job.reserved_box[job] == box
+    if done and not (stays and reserved_start(s, job) == start):
+        note_change(s, start, end, True)
+        note_reserved(s, job)
+    return done
 
 
 @kernel
@@ -167,15 +198,26 @@ def reserve(s: State, job: int, bound: int) -> bool:
     """
     if s.kind == FLAT:
         return reserve_count(s, job, bound)
-    if s.kind == SITE:
-        return reserve_nodes(s, job, bound)
-    row = first_row_for(s, bound)
+    point = reserved_start(s, bound) if bound != NOBODY else point_at(s, 0)
+    return reserve_nodes(s, job, point) if s.kind == SITE else _reserve_box(s, job, point, point, NEVER)
+
+
+@kernel
+def _reserve_box(s: State, job: int, point: tuple[float, float], known: tuple[float, float], settled: int) -> bool:
+    """Reserve the earliest start from a point on, and a box, for a job; return False if a list does not fit.
+
+    Before a point ``known`` there was no box for it when there were ``settled`` changes.
+    """
+    row = row_in_force(s, point)
     while True:  # from the last breakpoint on nothing is held
         start = point_at(s, row)
         end = reserved_end(s, job, start)
         blocked = blocked_at(s, row, end, s.job.size[job])
         if blocked >= 0:
             row = blocked + 1
+            continue
+        if start < known and not has_gained(s, row, end, settled):
+            row += 1
             continue
         box = window_box(s, job, row, end)
         if box == OVERFLOW - 1:
@@ -195,26 +237,31 @@ def window_box(s: State, job: int, row: int, end: tuple[float, float]) -> int:
     The MFP that a box leaves is counted on what occupies the machine when the job starts. A predictor is asked only
     for a start now.
     """
-    window = s.shadow
+    window, place = s.shadow, s.profile_place[row]
     left = 0
     for column in range(s.side_x * s.side_y):
-        mask = s.profile_masks[row, column]
+        mask = s.profile_masks[place, column]
         later = row + 1
         while later < s.num_profile and point_at(s, later) < end:
-            mask &= s.profile_masks[later, column]
+            mask &= s.profile_masks[s.profile_place[later], column]
             later += 1
         window[column] = mask
         left += popcount(mask)
     size = s.job.size[job]
     if left < size:
         return NO_BOX
-    set_table(s, ELSEWHEN, s.profile_masks[row])
-    count = list_boxes(s, ELSEWHEN, SCRATCH, 1)
+    set_table(s, ELSEWHEN, window)
+    largest = min(size + s.growth_limit, s.nodes)
+    while not has_box(s, ELSEWHEN, size):
+        size += 1
+        if size > largest:
+            return NO_BOX
+    set_table(s, AT_START, s.profile_masks[place])
+    count = list_boxes(s, AT_START, SCRATCH, 1)
     if count == OVERFLOW:
         return OVERFLOW - 1
-    set_table(s, ELSEWHEN, window)
     rule = s.placement if point_at(s, row) == (s.now, 0.0) else MFP
-    for grown in range(size, min(size + s.growth_limit, s.nodes) + 1):
+    for grown in range(size, largest + 1):
         box = best_box(s, rule, job, grown, remaining_estimate(s, job), ELSEWHEN, SCRATCH, count, 0, 0)
         if box != NO_BOX:
             return box
@@ -267,8 +314,11 @@ def note_early_finish(s: State, job: int) -> bool:
         give_back_counts(s, job, end)
         return True
     if s.kind == SITE:
-        return vacate_nodes(s, job, now, end)
-    return vacate_profile(s, now, end, s.job.allocated[job], s.job.box[job])
+        fits = vacate_nodes(s, job, now, end)
+    else:
+        fits = vacate_profile(s, now, end, s.job.allocated[job], s.job.box[job])
+    note_change(s, now, end, True)
+    return fits
 
 
 POLICY = Policy(

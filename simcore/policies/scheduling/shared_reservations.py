@@ -9,7 +9,7 @@ from __future__ import annotations
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import chunks_within, drop_pieces, reserve_pieces, windows_met
-from faultsweep.simcore.engine.profile import breakpoint_at, first_row_for, note_reservation, point_at, reserved_end
+from faultsweep.simcore.engine.profile import breakpoint_at, note_reservation, point_at, reserved_end, row_in_force
 from faultsweep.simcore.engine.site_profile import occupy_nodes, rebuild_nodes
 from faultsweep.simcore.engine.state import State
 
@@ -23,13 +23,12 @@ def start_over_nodes(s: State) -> bool:
 
 
 @kernel
-def reserve_nodes(s: State, job: int, bound: int) -> bool:
-    """Reserve the earliest start for a job, not before that of another one, if ``bound`` is one and not -1; return
-    False if a list does not fit."""
+def reserve_nodes(s: State, job: int, point: tuple[float, float]) -> bool:
+    """Reserve the earliest start from a point on, and nodes, for a job; return False if a list does not fit."""
     for window in range(s.num_windows):
         if s.window_end[window] > s.now and breakpoint_at(s, (s.window_end[window], 0.0)) < 0:
             return False
-    row, blocked = first_row_for(s, bound), 0
+    row, blocked = row_in_force(s, point), 0
     while blocked >= 0:  # from the last breakpoint on nothing is held
         start = point_at(s, row)
         end = reserved_end(s, job, start)
@@ -84,9 +83,9 @@ def _open_window(s: State, job: int, row: int, closed: int) -> int:
     """Begin with what is free at a breakpoint; return how many chunks of a job fit."""
     if s.profile_free[row] < s.job.requested[job]:
         return 0
-    total = 0
+    total, place = 0, s.profile_place[row]
     for node in range(s.node_cores.shape[0]):
-        cores, gpus, memory = s.profile_cores[row, node], s.profile_gpus[row, node], s.profile_memory[row, node]
+        cores, gpus, memory = s.profile_cores[place, node], s.profile_gpus[place, node], s.profile_memory[place, node]
         s.window_cores[node], s.window_gpus[node], s.window_memory[node] = cores, gpus, memory
         chunks = chunks_within(s, job, node, cores, gpus, memory, closed)
         s.takes[node] = chunks
@@ -97,9 +96,9 @@ def _open_window(s: State, job: int, row: int, closed: int) -> int:
 @inlined
 def _close_window(s: State, job: int, row: int, closed: int) -> int:
     """Leave what is free at another breakpoint, too; return how many chunks fewer fit."""
-    fewer = 0
+    fewer, place = 0, s.profile_place[row]
     for node in range(s.node_cores.shape[0]):
-        cores, gpus, memory = s.profile_cores[row, node], s.profile_gpus[row, node], s.profile_memory[row, node]
+        cores, gpus, memory = s.profile_cores[place, node], s.profile_gpus[place, node], s.profile_memory[place, node]
         if cores < s.window_cores[node] or gpus < s.window_gpus[node] or memory < s.window_memory[node]:
             cores, gpus = min(cores, s.window_cores[node]), min(gpus, s.window_gpus[node])
             memory = min(memory, s.window_memory[node])

@@ -241,7 +241,7 @@ def _backfill_pass(s: State) -> bool:
     s.planned_of_user[:] = 0
     s.num_profile = 1
     set_point(s, 0, (_rounded(s, s.now), 0.0))
-    s.profile_cores[0] = 1
+    s.profile_cores[s.profile_place[0]] = 1
     position = s.queue_head
     for _ in range(s.plan_depth):
         if position >= s.queue_tail:
@@ -330,8 +330,9 @@ def _open_nodes(s: State, job: int, time: float) -> float:
             later = s.profile_time[row + 1]
         if s.profile_time[row] > end:
             break
+        place = s.profile_place[row]
         for node in range(s.open_node.shape[0]):
-            s.open_node[node] &= s.profile_cores[row, node]
+            s.open_node[node] &= s.profile_cores[place, node]
     return min(later, _first_reopening(s, job, time, end))
 
 
@@ -353,9 +354,10 @@ def _first_reopening(s: State, job: int, time: float, end: float) -> float:
 @kernel
 def _opens_more(s: State, row: int, job: int, closed: int) -> bool:
     """Tell whether the next row of the table has a node for a job that is not open up to this one."""
+    place, after = s.profile_place[row], s.profile_place[row + 1]
     for node in range(s.open_node.shape[0]):
-        then = s.profile_cores[row + 1, node] & 1 if _is_open(s, job, node, closed) else 0
-        if then == 1 and s.open_node[node] & s.profile_cores[row, node] == 0:
+        then = s.profile_cores[after, node] & 1 if _is_open(s, job, node, closed) else 0
+        if then == 1 and s.open_node[node] & s.profile_cores[place, node] == 0:
             return True
     return False
 
@@ -482,7 +484,7 @@ def _meets_plan(s: State, job: int, start: float) -> bool:
     for row in range(s.num_profile):
         if s.profile_time[row] < end and (row + 1 == s.num_profile or s.profile_time[row + 1] > begin):
             for at in range(s.num_chosen):
-                if s.profile_cores[row, s.chosen[at]] == 0:
+                if s.profile_cores[s.profile_place[row], s.chosen[at]] == 0:
                     return True
     return False
 
@@ -496,7 +498,7 @@ def _plan(s: State, job: int, start: float) -> bool:
         return False
     for row in range(first, last):
         for at in range(s.num_chosen):
-            s.profile_cores[row, s.chosen[at]] = 0
+            s.profile_cores[s.profile_place[row], s.chosen[at]] = 0
     return True
 
 
