@@ -690,7 +690,24 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(REQUEUE, "up = _first_start(s, job, max(up, s.now))", "up = max(up, s.now)", "expected in a reservation"),
     Mutant(REQUEUE, "        up = max(up, s.down_until", "        up = max(s.now, s.down_until", "it starts no more"),
     Mutant(REQUEUE, "            hold_pieces(s, job)\n", "            pass\n", "it starts on nodes that stay free"),
-    Mutant(PIECES, "and s.down_until[node] == -np.inf:", ":", "nodes that are down come free with a job (slurm)"),
+    Mutant(PIECES, "or s.down_until[node] > -np.inf:", ":", "nodes that are down come free with a job (slurm)"),
+    Mutant(
+        PIECES,
+        "            more -= s.takes[s.piece_node[piece]]\n",
+        "",
+        "what a node could take is counted twice (slurm)",
+    ),
+    Mutant(SLURM, "return cores < s.job", "return cores <= s.job", "no job gets all of the open nodes"),
+    Mutant(
+        SLURM, "            if closed >> window & 1 == 1:\n", "            if closed < 0:\n", "reserved nodes are open"
+    ),
+    Mutant(
+        SLURM,
+        "            mask &= s.window_masks[asked, word]\n",
+        "            mask &= ~ZERO\n",
+        "and so are all others",
+    ),
+    Mutant(SLURM, "& s.for_job[word]\n", "\n", "a plan of other nodes ends the search"),
     Mutant(
         PIECES,
         "    if s.hold_nodes == 1:\n        for at",
@@ -1099,8 +1116,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         SLURM,
-        "            s.profile_cores[s.profile_place[row], s.chosen[at]] = 0\n",
-        "            s.profile_cores[s.profile_place[row], s.chosen[0]] = 0\n",
+        "            node = s.chosen[at]\n",
+        "            node = s.chosen[0]\n",
         "only the first node of a plan is kept",
     ),
     Mutant(SLURM, "            time = later  #", "            return np.inf  #", "no job is tried when a plan ends"),
@@ -1113,8 +1130,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         SLURM,
-        "        s.open_node[node] = int(_is_open(s, job, node, closed))\n",
-        "        s.open_node[node] = 1\n",
+        "        s.open_mask[word] = s.for_job[word]\n",
+        "        s.open_mask[word] = ~ZERO\n",
         "plans of others end too soon",
     ),
     Mutant(SLURM, "if job >= 0 and not _is_gone(", "if not _is_gone(", "nodes that are down are taken for jobs"),
@@ -1127,7 +1144,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a job on other nodes ends a group",
     ),
     Mutant(SLURM, "return end if end > s.now else s.now + _SOON_S", "return max(end, s.now)", "overdue jobs end now"),
-    Mutant(PIECES, "s.open_node[node] == 1 and s.down", "s.down", "cores of planned nodes come free"),
+    Mutant(PIECES, "s.open_node[node] == 0 or s.down", "s.down", "cores of planned nodes come free"),
     Mutant(
         ENGINE,
         "    s.next_arrival = job + 1\n    s.changed = 1\n",

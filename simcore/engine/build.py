@@ -244,15 +244,25 @@ def _sizes(
         "profile": breakpoints,
         "profile_index": breakpoints if machine.kind != FLAT else 0,
         "profile_masks": (breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
+        **_plans(machine.site if reserves == st.IN_PLANS else None, breakpoints),
         **_index(machine, breakpoints, n, reserved),
         **_tables(machine, capacity),
         **_site_shapes(
             machine.site,
-            breakpoints,
+            breakpoints if reserved else 0,
             _listed(machine, config, run, n, reserved) * capacity,
             run.is_("preemption", "suspend"),
         ),
     }
+
+
+def _plans(site: NodeTable | None, breakpoints: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of masks of the nodes of a site: of plans, partitions and advance reservations (slurm)."""
+    words = 0 if site is None else -(-len(site.cores) // 64)
+    shapes: dict[str, tuple[int, ...]] = {"open_mask": (words,), "for_job": (words,)}
+    shapes["partition_masks"] = (0 if site is None else len(site.whole), words)
+    shapes["window_masks"] = (0 if site is None else len(site.windows), words)
+    return shapes if site is None else {**shapes, "profile_masks": (breakpoints, words)}
 
 
 def _saves(machine: Machine, run: Run) -> bool:
@@ -348,7 +358,7 @@ def _site_shapes(
     cores; ``listed`` more are not held."""
     nodes, pieces, partitions = (1, 1, 1) if site is None else (len(site.cores), site.total_cores, len(site.whole))
     tables = dict.fromkeys(("then_cores", "then_gpus", "then_memory", "then_takes"), (partitions, nodes))
-    profile = (1, 0) if site is None else (breakpoints, nodes)
+    profile = (breakpoints, nodes) if site is not None and breakpoints else (1, 0)
     tables |= dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), profile)
     pieces += listed
     words = 0 if site is None or not suspends else -(-int(site.cores.max()) // WORD)
@@ -420,6 +430,8 @@ def _set_windows(s: State, site: NodeTable) -> None:
     """
     kept, timers = _kept_windows(site), []
     s.num_windows = len(kept)
+    for partition in range(len(s.partition_masks)):
+        s.partition_masks[partition] = _mask_of(s.node_members >> partition & 1, s.partition_masks.shape[1])
     for bit, place in enumerate(kept):
         s.window_begin[bit], s.window_end[bit] = site.windows[place]
         key = st.OTHER_TIMER * st.TIMER_STRIDE + len(s.job.submit) + bit
@@ -427,9 +439,17 @@ def _set_windows(s: State, site: NodeTable) -> None:
         if site.windows[place][0] > 0.0 and (s.asks_for == bit).any():
             timers.append((site.windows[place][0], key + len(kept)))
         s.node_windows[:] |= (site.reserved >> place & 1) << bit
+        if len(s.window_masks):
+            s.window_masks[bit] = _mask_of(site.reserved >> place & 1, s.window_masks.shape[1])
     set_timers(s, timers)
     if kept or s.suspends:
         s.job.plain[:] = 0
+
+
+def _mask_of(chosen: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
+    """Return a mask of the nodes of which 1 is given, uint64 (words,)."""
+    bits = np.packbits(chosen.astype(np.uint8), bitorder="little")
+    return np.pad(bits, (0, 8 * words - len(bits))).view("<u8")
 
 
 _OF_DEMAND = {name: name for name in DEMANDED} | {

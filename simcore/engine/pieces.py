@@ -50,11 +50,29 @@ def chunks_within(s: State, job: int, node: int, cores: int, gpus: int, memory: 
 @kernel
 def choose_in_window(s: State, job: int, closed: int) -> bool:
     """Choose nodes for a job of what ``window_cores`` and so on say is free; tell whether that is enough."""
+    return choose_of(s, job, count_in_window(s, job, closed))
+
+
+@kernel
+def count_in_window(s: State, job: int, closed: int) -> int:
+    """Set, of each node, how many chunks of a job it can take there; return how many that is in all."""
     total = 0
     for node in range(s.takes.shape[0]):
-        cores, gpus, memory = s.window_cores[node], s.window_gpus[node], s.window_memory[node]
-        s.takes[node] = chunks_within(s, job, node, cores, gpus, memory, closed)
-        total += s.takes[node]
+        total += _count_there(s, job, node, closed)
+    return total
+
+
+@inlined
+def _count_there(s: State, job: int, node: int, closed: int) -> int:
+    """Set how many chunks of a job a node can take there, and return it."""
+    cores, gpus, memory = s.window_cores[node], s.window_gpus[node], s.window_memory[node]
+    s.takes[node] = chunks_within(s, job, node, cores, gpus, memory, closed)
+    return s.takes[node]
+
+
+@inlined
+def choose_of(s: State, job: int, total: int) -> bool:
+    """Choose nodes for a job of those that can take so many chunks in all; tell whether that is enough."""
     s.num_chosen = 0
     if total < s.job.chunks[job]:
         return False
@@ -63,18 +81,39 @@ def choose_in_window(s: State, job: int, closed: int) -> bool:
 
 
 @kernel
-def free_in_window(s: State, job: int) -> bool:
-    """Free there what a job holds of the open nodes; tell whether it holds any."""
-    found, piece = False, s.job.first_piece[job]
+def free_in_window(s: State, running: int) -> bool:
+    """Free there what a running job holds of the open nodes; tell whether it holds any."""
+    found, piece = False, s.job.first_piece[running]
     while piece >= 0:
-        node = s.piece_node[piece]
-        if s.open_node[node] == 1 and s.down_until[node] == -np.inf:
+        if _free_there(s, piece):
             found = True
-            s.window_cores[node] += s.piece_cores[piece]
-            s.window_gpus[node] += s.piece_gpus[piece]
-            s.window_memory[node] += s.piece_memory[piece]
         piece = s.piece_next[piece]
     return found
+
+
+@kernel
+def count_freed(s: State, running: int, job: int, closed: int) -> tuple[bool, int]:
+    """Do the same, and return, too, how many more chunks of a waiting job its nodes can take there then."""
+    found, more, piece = False, 0, s.job.first_piece[running]
+    while piece >= 0:
+        if _free_there(s, piece):
+            found = True
+            more -= s.takes[s.piece_node[piece]]
+            more += _count_there(s, job, s.piece_node[piece], closed)
+        piece = s.piece_next[piece]
+    return found, more
+
+
+@inlined
+def _free_there(s: State, piece: int) -> bool:
+    """Free a piece there, if it is of an open node; tell whether it is."""
+    node = s.piece_node[piece]
+    if s.open_node[node] == 0 or s.down_until[node] > -np.inf:
+        return False
+    s.window_cores[node] += s.piece_cores[piece]
+    s.window_gpus[node] += s.piece_gpus[piece]
+    s.window_memory[node] += s.piece_memory[piece]
+    return True
 
 
 @kernel

@@ -16,6 +16,7 @@ from faultsweep.simcore.engine.layout import (
     Bits,
     BitTable,
     BitTables,
+    BitVector,
     Declared,
     FailureRow,
     FloatOfJob,
@@ -555,9 +556,9 @@ class State(Common):
     plane: MaskRow  # scratch of the finder (torus)
     movers: MaskRow  # scratch: nodes of the jobs that may move to safer ones (flat, lff)
     slot_masks: BitTable  # (slots, words): the nodes of a running job each (flat)
-    profile_masks: BitTable  # (breakpoints, words): free nodes from each breakpoint on, at its place (torus)
-    # (breakpoints, nodes): what is free of each node from each breakpoint on, at its place (site); under slurm: 1 if it
-    # is in no plan
+    # (breakpoints, words): free nodes from each breakpoint on, at its place (torus); under slurm: those in no plan
+    profile_masks: BitTable
+    # (breakpoints, nodes): what is free of each node from each breakpoint on, at its place (site)
     profile_cores: IntTable
     profile_gpus: IntTable
     profile_memory: IntTable  # ... MiB
@@ -576,7 +577,11 @@ class State(Common):
     free_gpus: NodeRow
     free_memory: NodeRow
     lacking: NodeRow  # cores of it that suspended jobs do not keep, though they are theirs (suspend)
-    open_node: NodeRow  # scratch: whether no plan has it while the job that is looked at would (slurm)
+    open_node: NodeRow  # scratch: whether no plan has it while the job that is looked at would (slurm) ...
+    open_mask: BitVector  # ... the same as a mask ...
+    for_job: BitVector  # ... of the nodes of this one, scratch, too
+    partition_masks: BitTable  # (partitions, words): nodes of each partition (slurm)
+    window_masks: BitTable  # (advance reservations, words): nodes of each (slurm)
     piece_on: NodeRow  # first piece of the list of what is held of it; -1: nothing
     window_cores: NodeRow  # scratch: what is free of it throughout a reservation (conservative) ...
     window_gpus: NodeRow

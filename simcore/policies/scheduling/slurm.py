@@ -25,13 +25,16 @@ from faultsweep.simcore.contract import SITE as ON_SITE
 from faultsweep.simcore.contract import Parameter, Policy, Run
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.allocation import expected_end, windows_of
+from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.events import dequeue_at, next_tick, whole_second
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import has_come_to_limit
 from faultsweep.simcore.engine.pieces import (
     choose_in_window,
+    choose_of,
     chunks_within,
-    free_in_window,
+    count_freed,
+    count_in_window,
     reserve_pieces,
     windows_met,
 )
@@ -178,12 +181,6 @@ def _is_for(s: State, job: int, node: int) -> bool:
 
 
 @inlined
-def _is_open(s: State, job: int, node: int, closed: int) -> bool:
-    """Tell whether a node is for a job, and of no advance reservation in ``closed``."""
-    return _is_for(s, job, node) and s.node_windows[node] & closed == 0
-
-
-@inlined
 def _closed_to(s: State, job: int, met: int) -> int:
     """Return those of the advance reservations that a job would meet whose nodes it cannot have."""
     window = _window_of(s, job)
@@ -241,7 +238,7 @@ def _backfill_pass(s: State) -> bool:
     s.planned_of_user[:] = 0
     s.num_profile = 1
     set_point(s, 0, (_rounded(s, s.now), 0.0))
-    s.profile_cores[s.profile_place[0]] = 1
+    s.profile_masks[s.profile_place[0]] = ~ZERO
     position = s.queue_head
     for _ in range(s.plan_depth):
         if position >= s.queue_tail:
@@ -319,21 +316,37 @@ def _open_nodes(s: State, job: int, time: float) -> float:
     """Mark the nodes of a partition that nobody has in plan from a time on for as long as the job may last; return the
     first end after that time of a plan that sets others free, or of an advance reservation, s, or infinity."""
     end, later = expected_end(s, job, whole_second(s, time)), np.inf
-    closed = _closed_to(s, job, windows_met(s, time, end))
-    for node in range(s.open_node.shape[0]):
-        s.open_node[node] = int(_is_open(s, job, node, closed))
+    _mark_for_job(s, job, _closed_to(s, job, windows_met(s, time, end)))
+    for word in range(s.open_mask.shape[0]):
+        s.open_mask[word] = s.for_job[word]
     for row in range(s.num_profile):
         last = row + 1 == s.num_profile
         if not last and s.profile_time[row + 1] <= time:
             continue
-        if not last and later == np.inf and _opens_more(s, row, job, closed):
+        if not last and later == np.inf and _opens_more(s, row):
             later = s.profile_time[row + 1]
         if s.profile_time[row] > end:
             break
         place = s.profile_place[row]
-        for node in range(s.open_node.shape[0]):
-            s.open_node[node] &= s.profile_cores[place, node]
+        for word in range(s.open_mask.shape[0]):
+            s.open_mask[word] &= s.profile_masks[place, word]
+    for node in range(s.open_node.shape[0]):
+        s.open_node[node] = s.open_mask[node >> 6] >> np.uint64(node & 63) & ONE
     return min(later, _first_reopening(s, job, time, end))
+
+
+@kernel
+def _mark_for_job(s: State, job: int, closed: int) -> None:
+    """Mark the nodes that are for a job, and of no advance reservation in ``closed``."""
+    asked = _window_of(s, job)
+    for word in range(s.for_job.shape[0]):
+        mask = s.partition_masks[s.job.partition[job], word]
+        if asked != ANYWHERE:
+            mask &= s.window_masks[asked, word]
+        for window in range(s.num_windows):
+            if closed >> window & 1 == 1:
+                mask &= ~s.window_masks[window, word]
+        s.for_job[word] = mask
 
 
 @kernel
@@ -352,12 +365,12 @@ def _first_reopening(s: State, job: int, time: float, end: float) -> float:
 
 
 @kernel
-def _opens_more(s: State, row: int, job: int, closed: int) -> bool:
+def _opens_more(s: State, row: int) -> bool:
     """Tell whether the next row of the table has a node for a job that is not open up to this one."""
     place, after = s.profile_place[row], s.profile_place[row + 1]
-    for node in range(s.open_node.shape[0]):
-        then = s.profile_cores[after, node] & 1 if _is_open(s, job, node, closed) else 0
-        if then == 1 and s.open_node[node] & s.profile_cores[place, node] == 0:
+    for word in range(s.open_mask.shape[0]):
+        then = s.profile_masks[after, word] & s.for_job[word]
+        if then & ~(s.open_mask[word] & s.profile_masks[place, word]) != ZERO:
             return True
     return False
 
@@ -371,6 +384,8 @@ def _free_from(s: State, job: int, time: float) -> float:
     """
     closed, over, is_anywhere = _closed_to(s, job, windows_of(s, job, time)), 0, _window_of(s, job) == ANYWHERE
     s.over = s.others_leave = 0
+    if s.suspends == 0 and _is_too_large(s, job):
+        return np.inf
     for node in range(s.open_node.shape[0]):
         s.window_cores[node] = s.free_cores[node] * s.open_node[node]
         s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
@@ -387,9 +402,11 @@ def _free_from(s: State, job: int, time: float) -> float:
             s.others_leave = 1
             return s.now
     _order_ends(s)
+    total = count_in_window(s, job, closed)
     end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0, job, over)
     while at < s.num_releases:
-        found = free_in_window(s, int(s.release_item[at]))
+        found, more = count_freed(s, int(s.release_item[at]), job, closed)
+        total += more
         goes = s.job.leaving[int(s.release_item[at])] == GOES
         if found:
             end, untried = whole_second(s, s.release_time[at]), True
@@ -399,12 +416,21 @@ def _free_from(s: State, job: int, time: float) -> float:
         next_end = whole_second(s, s.release_time[at]) if at < s.num_releases else np.inf
         goes = goes and at < s.num_releases and s.job.leaving[int(s.release_item[at])] != GOES
         if next_end == np.inf or (found and (next_end > first + span or goes)):
-            if untried and choose_in_window(s, job, closed):
+            if untried and choose_of(s, job, total):
                 return end if end > s.now else s.now + _SOON_S
             untried = False
             while first + span < next_end < np.inf:
                 span *= 2.0
     return np.inf
+
+
+@kernel
+def _is_too_large(s: State, job: int) -> bool:
+    """Tell whether a job has more cores than the open nodes, which are not enough even when all are idle."""
+    cores = 0
+    for node in range(s.open_node.shape[0]):
+        cores += s.node_cores[node] * s.open_node[node]
+    return cores < s.job.requested[job]
 
 
 @kernel
@@ -484,9 +510,15 @@ def _meets_plan(s: State, job: int, start: float) -> bool:
     for row in range(s.num_profile):
         if s.profile_time[row] < end and (row + 1 == s.num_profile or s.profile_time[row + 1] > begin):
             for at in range(s.num_chosen):
-                if s.profile_cores[s.profile_place[row], s.chosen[at]] == 0:
+                if not _is_unplanned(s, s.profile_place[row], s.chosen[at]):
                     return True
     return False
+
+
+@inlined
+def _is_unplanned(s: State, place: int, node: int) -> bool:
+    """Tell whether a node is in no plan at a place of the table."""
+    return s.profile_masks[place, node >> 6] >> np.uint64(node & 63) & ONE != ZERO
 
 
 @kernel
@@ -498,7 +530,8 @@ def _plan(s: State, job: int, start: float) -> bool:
         return False
     for row in range(first, last):
         for at in range(s.num_chosen):
-            s.profile_cores[s.profile_place[row], s.chosen[at]] = 0
+            node = s.chosen[at]
+            s.profile_masks[s.profile_place[row], node >> 6] &= ~(ONE << np.uint64(node & 63))
     return True
 
 
