@@ -199,3 +199,35 @@ def test_who_is_shut_out_by_a_reservation_blocks_no_partition(count, start):
     settings = AT_ONCE | {"backfill_interval": 10**6}
     check_same(case, settings)
     assert engine(case, scheduler="slurm", **settings)[1].jobs["start_s"].tolist()[2] == start
+
+
+TWO_CLASSES = ((2, 0, 0, 2), (4, 0, 0, 2)), (((2, 0), False), ((1, 2), False))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "windows", "settings", "starts"),
+    [
+        pytest.param(
+            [(1, 0, 5, 120, Need(2, (2, 0, 0), partition=2)), (2, 0, 45, 45, Need(1, (2, 0, 0), partition=0)),
+             (3, 0, 5, 20, Need(1, (1, 0, 0), partition=2)), (4, 41, 5, 5, Need(1, (1, 0, 0), partition=2))],
+            ((150, 250, (0, 2)), (5, 40, (1, 2))),
+            {"backfill_interval": 0, "backfill_resolution": 0},
+            [45, 0, 40, 41],
+            id="job 4 is on a node that job 1 cannot have, so its end counts for no group",
+        ),
+        pytest.param(
+            [(1, 0, 70, 140, Need(2, (2, 0, 0), partition=1)), (2, 0, 5, 5, Need(2, (1, 0, 0), 1, partition=0)),
+             (3, 3, 5, 70, Need(2, (3, 0, 0), partition=2)), (4, 33, 5, 62, Need(1, (1, 0, 0), partition=1))],
+            ((150, 250, (2, 2)),),
+            {"backfill_interval": 30, "backfill_resolution": 60},
+            [0, 70, 70, 70],
+            id="a plan ends early for nodes that are not for job 4",
+        ),
+    ],
+)  # fmt: skip
+def test_nodes_that_are_not_for_a_job(jobs, windows, settings, starts):
+    """The smallest of many random cases in which it matters for a job when other nodes come free."""
+    settings = {"main_interval": 0, "full_interval": 0} | settings
+    check_same((TWO_CLASSES, jobs, [], windows), settings)
+    run = engine((TWO_CLASSES, jobs, [], windows), scheduler="slurm", estimates="requested", **settings)[1]
+    assert run.jobs["start_s"].tolist() == starts
