@@ -217,16 +217,25 @@ def _draw_panel(panel: Any, rows: Sequence[Mapping[str, Any]], axis: str, styles
     panel.minorticks_off()
 
 
+def _beside_earlier(rows: Sequence[dict[str, Any]], path: Path) -> list[dict[str, Any]]:
+    """Return results with those of earlier runs, in a file, of other cases and axes, in the order of the cases."""
+    earlier = json.loads(path.read_text()) if path.exists() else []
+    found = {(row["case"], row["axis"]): row for row in (*earlier, *rows)}
+    return [found[case, axis] for case in CASES for axis in AXES if (case, axis) in found]
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, print, write and draw."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--case", action="append", choices=CASES, help="only this one; may be repeated")
+    named = "only this one, such as 'torus, conservative'; may be repeated; results of others stay"
+    parser.add_argument("--case", action="append", choices=CASES, metavar="CASE", help=named)
     parser.add_argument("--axis", action="append", choices=AXES, help="only this one; may be repeated")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of laws.json and laws.png")
     arguments = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(arguments.case or list(CASES), arguments.axis or list(AXES), Path(folder))
     arguments.output.mkdir(parents=True, exist_ok=True)
+    rows = _beside_earlier(rows, arguments.output / "laws.json")
     (arguments.output / "laws.json").write_text(json.dumps(rows, indent=1) + "\n")
     draw(rows, arguments.output / "laws.png")
     return 0

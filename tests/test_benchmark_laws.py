@@ -45,3 +45,8 @@ def test_a_case_is_measured_written_and_drawn(tmp_path, capsys, monkeypatch):
     assert all(seconds > 0 for seconds in row["seconds"])
     assert (tmp_path / "laws.png").stat().st_size > 1000
     assert "exponent" in capsys.readouterr().out
+
+    assert laws.main(["--case", "flat, backfill", "--axis", "jobs", "--output", str(tmp_path)]) == 0
+    both = json.loads((tmp_path / "laws.json").read_text())
+    assert [found["case"] for found in both] == ["flat, backfill", "flat, fcfs"]
+    assert both[1] == row
