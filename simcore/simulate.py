@@ -67,7 +67,7 @@ from faultsweep.arguments import TEXT, TRUTH, takes
 from faultsweep.errors import InputError
 from faultsweep.files import html_table
 
-MODEL_VERSION = 7
+MODEL_VERSION = 8
 """Raised whenever any result changes; stores pin it."""
 
 _MAX_CAPACITY = 1 << 10

@@ -359,6 +359,12 @@ MUTANTS: tuple[Mutant, ...] = (
         DOMINANCE, "return s.job.chunk_memory[one] <= s.job.chunk_memory[other]", "return True", "memory is left out"
     ),
     Mutant(
+        ADMITTED,
+        "= s.chooses_in_window, 0 ",
+        "= s.chooses_in_window, 1 ",
+        "nodes of a reservation are chosen by an earlier search",
+    ),
+    Mutant(
         UNCHANGED, "if s.last_gain > settled:", "if s.last_gain < 0:", "no reservation of boxes or nodes gets earlier"
     ),
     Mutant(
@@ -1224,7 +1230,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SLURM, "return total < s.job.chunks[job]", "return True", "a reservation lets later jobs pass"),
     Mutant(SLURM, "return min(later, _first_reopening(s, job, time, end))", "return later", "ends of reservations"),
     Mutant(SLURM, "return over != 0 and makes_way(s, job, waiting)", "return False", "freed twice"),
-    Mutant(SLURM, "if free_lower(s, job) and", "if False and", "those that make way are never free"),
+    Mutant(SLURM, "if leaves and choose_of", "if False and choose_of", "those that make way are never free"),
     Mutant(SLURM, "or s.left_at == s.now:", ":", "no main pass when jobs have left"),
     Mutant(
         SLURM,

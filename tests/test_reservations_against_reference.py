@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -38,6 +39,29 @@ def asking(case, share):
 def test_schedules_are_those_of_the_reference(scheduler, case, share, node_choice, delay, order):
     options = {"scheduler": scheduler, "node_choice": node_choice, "start_delay": delay, "queue_order": order}
     assert_same(case, asks=asking(case, share), **options)
+
+
+@pytest.mark.parametrize("scheduler", ["conservative", "top-jobs"])
+@pytest.mark.parametrize("node_choice", ["consecutive", "best-fit"])
+def test_nodes_are_chosen_of_what_is_free_then(scheduler, node_choice):
+    """Job 3 gets the smaller node, though jobs 1 and 2 had reservations to which it looked otherwise; and so on."""
+    site = ((4, 0, 0, 3), (3, 0, 0, 1)), ()
+    rows = [(1, 1, 1, 2, Need(2, (2, 0, 0))), (2, 2, 3, 6, Need(2, (1, 0, 0))), (3, 3, 3, 3, Need(3, (1, 0, 0)))]
+    assert_same((site, rows, [], ((0, 100, (3, 1)),)), asks=asking_third, scheduler=scheduler, node_choice=node_choice)
+    for seed in range(60):
+        rng, rows, time = random.Random(seed), [], 0
+        for number in range(1, rng.randint(3, 8)):
+            time += rng.choice((0, 0, 1, 2))
+            run = rng.choice((1, 3, 8))
+            need = Need(rng.randint(1, 4), (rng.randint(1, 2), 0, 0))
+            rows.append((number, time, run, run * rng.choice((1, 2)), need))
+        window = rng.choice((0, 1, 2)), rng.choice((30, 100)), (rng.randint(1, 3), rng.randint(0, 1))
+        assert_same((site, rows, [], (window,)), asks=asking_third, scheduler=scheduler, node_choice=node_choice)
+
+
+def asking_third(job):
+    """Every third job asks for the first reservation."""
+    return 0 if job.job_id % 3 == 0 else None
 
 
 PRIORITIES = {"queue_order": "multifactor", "share_weight": 100_000, "half_life": 1 / 64, "longest_age": 1 / 64}

@@ -79,8 +79,10 @@ def _starts(s: State, job: int, window: int) -> bool:
             s.takes[node] = 0
     if total < s.job.chunks[job]:
         return False
+    in_window, s.chooses_in_window = s.chooses_in_window, 0  # what is free now counts, whatever others have planned
     s.num_chosen = 0
     hooks.choose_nodes(s, job)
+    s.chooses_in_window = in_window
     if not reserve_pieces(s, job):
         return False
     start_on_pieces(s, job)

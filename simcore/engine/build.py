@@ -379,6 +379,8 @@ def _set_site(s: State, site: NodeTable, jobs: Jobs) -> None:
     s.node_gpus[:] = s.free_gpus[:] = site.gpus
     s.node_memory[:] = s.free_memory[:] = site.memory_mb
     s.node_members[:] = site.members
+    for partition in range(len(s.partition_masks)):
+        s.partition_masks[partition] = _mask_of(site.members >> partition & 1, s.partition_masks.shape[1])
     _set_windows(s, site)
     s.piece_on[:] = -1
     s.free_piece[:] = np.arange(len(s.free_piece))
@@ -430,8 +432,6 @@ def _set_windows(s: State, site: NodeTable) -> None:
     """
     kept, timers = _kept_windows(site), []
     s.num_windows = len(kept)
-    for partition in range(len(s.partition_masks)):
-        s.partition_masks[partition] = _mask_of(s.node_members >> partition & 1, s.partition_masks.shape[1])
     for bit, place in enumerate(kept):
         s.window_begin[bit], s.window_end[bit] = site.windows[place]
         key = st.OTHER_TIMER * st.TIMER_STRIDE + len(s.job.submit) + bit

@@ -13,6 +13,7 @@ from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import HALTED, LARGER_NEEDED, RUNNING, State
 
 NO_PIECE = -1
+"""Of a job, a node or a piece: none follows."""
 
 
 @inlined

@@ -30,7 +30,6 @@ from faultsweep.simcore.engine.events import dequeue_at, next_tick, whole_second
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import has_come_to_limit
 from faultsweep.simcore.engine.pieces import (
-    choose_in_window,
     choose_of,
     chunks_within,
     count_freed,
@@ -389,20 +388,23 @@ def _free_from(s: State, job: int, time: float) -> float:
     for node in range(s.open_node.shape[0]):
         s.window_cores[node] = s.free_cores[node] * s.open_node[node]
         s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
-    if choose_in_window(s, job, closed):
+    total = count_in_window(s, job, closed)
+    if choose_of(s, job, total):
         return s.now
     if s.suspends == 1:
         if is_anywhere and finds_room_on_open(s, job, closed):
             return s.now
         over = s.may_preempt[s.job.preempt_class[job]] if is_anywhere else 0
         _begin_without(s, over)
+        total = count_in_window(s, job, closed)
     elif is_anywhere and s.preemption != DEFAULT and may_preempt(s, job):
         over = s.may_preempt[s.job.preempt_class[job]]
-        if free_lower(s, job) and choose_in_window(s, job, closed):
+        leaves = free_lower(s, job)
+        total = count_in_window(s, job, closed)
+        if leaves and choose_of(s, job, total):
             s.others_leave = 1
             return s.now
     _order_ends(s)
-    total = count_in_window(s, job, closed)
     end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0, job, over)
     while at < s.num_releases:
         found, more = count_freed(s, int(s.release_item[at]), job, closed)

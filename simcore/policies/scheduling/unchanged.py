@@ -58,7 +58,8 @@ def could_change(s: State, job: int) -> tuple[bool, tuple[float, float]]:
 def _first_to_gain(s: State, job: int, settled: int, start: tuple[float, float], end: tuple[float, float]) -> int:
     """Return the first row before its start at which a job could begin since something came back; -1 if there is none.
 
-    Before its start there must be enough at any time while it lasts; from then on it has what it needs.
+    Before its start there must be enough at any time while it lasts; from then on it has what it needs. An advance
+    reservation that is over sets nothing free that was not looked for: its end was a breakpoint then.
     """
     needed = s.job.requested[job] if s.kind == SITE else s.job.size[job]
     before, last = row_not_before(s, start), row_not_before(s, end)
