@@ -32,7 +32,7 @@ def failing(rng: random.Random, nodes: int) -> list[tuple[int, int, int]]:
     return sorted((rng.randrange(40), rng.randrange(nodes), rng.choice((0, 1, 5))) for _ in range(rng.randrange(16)))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("machine", ["flat:6", "torus:2x2x3"])
 @pytest.mark.parametrize("first", range(0, 50, 25))
@@ -72,7 +72,7 @@ def similar(rng: random.Random, alike: dict, respects: list[str]) -> Need:
     return Need(chunks, (given["cores"], gpus, given["memory"]), given["per_node"], given["whole"], partition)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("first", range(0, 100, 25))
 def test_similar_demands_on_a_site(scheduler, first):
