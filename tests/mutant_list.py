@@ -370,7 +370,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         UNCHANGED, "return _could_have_others(s, settled, start, end), start", "return False, start", "none gets others"
     ),
-    Mutant(UNCHANGED, "s.liking_changed > settled or ", "", "round-robin goes on from an earlier node"),
+    Mutant(UNCHANGED, "s.preference_changed > settled or ", "", "round-robin goes on from an earlier node"),
     Mutant(UNCHANGED, "or start == (s.now, 0.0)", "", "a box of now is chosen as if it were one of later"),
     Mutant(
         UNCHANGED, "row_not_before(s, end)\n    row", "row_not_before(s, start)\n    row", "gains only before the start"
@@ -401,7 +401,7 @@ MUTANTS: tuple[Mutant, ...] = (
         PROFILE, "max(s.profile_changed[row - 1], s.profile_changed[row])", "s.profile_changed[row - 1]", "a change is"
     ),
     Mutant(PROFILE, "    s.profile_place[count] = place\n", "", "a place is used twice"),
-    Mutant(ROUND_ROBIN, "    s.liking_changed = s.changes\n", "", "no reservation follows a start"),
+    Mutant(ROUND_ROBIN, "    s.preference_changed = s.changes\n", "", "no reservation follows a start"),
     Mutant(COUNTS, "if row >= 0 and not _move", "if row > 1 << 40 and not _move", "no reservation of nodes moves"),
     Mutant(
         COUNTS,

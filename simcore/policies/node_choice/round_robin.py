@@ -35,7 +35,7 @@ def note_last(s: State, job: int) -> None:
     """Note the last node, round and round, of those that a job starts on (site)."""
     count, before, farthest = s.takes.shape[0], s.last_node, -1
     s.changes += 1
-    s.liking_changed = s.changes
+    s.preference_changed = s.changes
     piece = s.job.first_piece[job]
     while piece >= 0:
         steps = (s.piece_node[piece] - before - 1) % count

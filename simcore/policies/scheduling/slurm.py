@@ -428,7 +428,7 @@ def _free_from(s: State, job: int, time: float) -> float:
 
 @kernel
 def _is_too_large(s: State, job: int) -> bool:
-    """Tell whether a job has more cores than the open nodes, which are not enough even when all are idle."""
+    """Tell whether a job needs more cores than all open nodes have, idle or not."""
     cores = 0
     for node in range(s.open_node.shape[0]):
         cores += s.node_cores[node] * s.open_node[node]

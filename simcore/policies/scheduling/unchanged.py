@@ -101,8 +101,8 @@ def has_gained(s: State, row: int, end: tuple[float, float], settled: int) -> bo
 
 @kernel
 def _could_have_others(s: State, settled: int, start: tuple[float, float], end: tuple[float, float]) -> bool:
-    """Tell whether a job could get other nodes from its start on: because other ones are free, or are liked more."""
-    if s.liking_changed > settled or start == (s.now, 0.0):  # boxes of now are chosen by another rule
+    """Tell whether a job could get other nodes from its start on: because others are free, or are preferred now."""
+    if s.preference_changed > settled or start == (s.now, 0.0):  # boxes of now are chosen by another rule
         return True
     row = row_in_force(s, start)
     while row < s.num_profile and point_at(s, row) < end:
