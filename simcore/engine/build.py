@@ -121,7 +121,7 @@ def _idle(config: Mapping[str, Any], jobs: Jobs, machine: Machine, names_nodes: 
     n, run = len(jobs["submit_s"]), run_of(config)
     known = _known_of(jobs, machine, run)
     shapes = {
-        **_sizes(machine, config, run, n, capacity, names_nodes),
+        **_sizes(machine, config, run, jobs, capacity, names_nodes),
         "failures": 0,
         "trace": 1,
         **_shapes_of_known(n, known),
@@ -218,9 +218,10 @@ def _with_machine_tables(state: State, machine: Machine, config: Mapping[str, An
 
 
 def _sizes(
-    machine: Machine, config: Mapping[str, Any], run: Run, n: int, capacity: int, names_nodes: bool
+    machine: Machine, config: Mapping[str, Any], run: Run, jobs: Jobs, capacity: int, names_nodes: bool
 ) -> dict[str, Any]:
-    """Return the shapes of the tables that follow from the machine and the number of jobs."""
+    """Return the shapes of the tables that follow from the machine and the jobs."""
+    n = len(jobs["submit_s"])
     words, scheduling = _words(machine) if names_nodes else 0, run.policy("scheduling")
     reserves = scheduling.facts.get("reserves")
     reserved = reserves in (st.ALL_JOBS, st.TOP_JOBS)
@@ -249,10 +250,10 @@ def _sizes(
         **_tables(machine, capacity),
         **_site_shapes(
             machine.site,
-            breakpoints if reserved else 0,
             _listed(machine, config, run, n, reserved) * capacity,
             run.is_("preemption", "suspend"),
         ),
+        **_site_profile(machine.site, breakpoints if reserved else 0, jobs),
     }
 
 
@@ -351,21 +352,29 @@ def _listed(machine: Machine, config: Mapping[str, Any], run: Run, jobs: int, re
     return (jobs if reserved else 0) + (machine.capacity if waits else 0)
 
 
-def _site_shapes(
-    site: NodeTable | None, breakpoints: int, listed: int, suspends: bool
-) -> dict[str, int | tuple[int, ...]]:
+def _site_shapes(site: NodeTable | None, listed: int, suspends: bool) -> dict[str, int | tuple[int, ...]]:
     """Return the shapes of the tables of a site: a piece that is held has a core or more, so there are no more than
     cores; ``listed`` more are not held."""
     nodes, pieces, partitions = (1, 1, 1) if site is None else (len(site.cores), site.total_cores, len(site.whole))
     tables = dict.fromkeys(("then_cores", "then_gpus", "then_memory", "then_takes"), (partitions, nodes))
-    profile = (breakpoints, nodes) if site is not None and breakpoints else (1, 0)
-    tables |= dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), profile)
     pieces += listed
     words = 0 if site is None or not suspends else -(-int(site.cores.max()) // WORD)
     tables["piece_bits"] = (pieces, words)
     rows = {"site_nodes": nodes, "pieces": pieces, "site_partitions": partitions, "partition_times": partitions}
     rows["windows"] = 1 if site is None else max(1, len(site.windows))
     return {**rows, **tables}
+
+
+def _site_profile(site: NodeTable | None, breakpoints: int, jobs: Jobs) -> dict[str, tuple[int, int]]:
+    """Return the shapes of the tables of what is free of each node from when on: of GPUs and memory only if a job needs
+    any."""
+    shapes = dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), (1, 0))
+    if site is not None and breakpoints:
+        shapes["profile_cores"] = breakpoints, len(site.cores)
+        for table, demand in (("profile_gpus", "gpus"), ("profile_memory", "memory_mb")):
+            if jobs[demand].any():
+                shapes[table] = shapes["profile_cores"]
+    return shapes
 
 
 def _set_site(s: State, site: NodeTable, jobs: Jobs) -> None:

@@ -51,6 +51,7 @@ def add_release(s: State, time: float, item: int) -> None:
         at -= 1
     s.release_time[at] = time
     s.release_item[at] = item
+    s.ends_ordered = 0
 
 
 @inlined

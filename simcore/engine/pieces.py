@@ -51,34 +51,36 @@ def chunks_within(s: State, job: int, node: int, cores: int, gpus: int, memory: 
 @kernel
 def choose_in_window(s: State, job: int, closed: int) -> bool:
     """Choose nodes for a job of what ``window_cores`` and so on say is free; tell whether that is enough."""
-    return choose_of(s, job, count_in_window(s, job, closed))
+    s.num_chosen = 0
+    if count_in_window(s, job, closed) < s.job.chunks[job]:
+        return False
+    hooks.choose_nodes(s, job)
+    return True
 
 
 @kernel
 def count_in_window(s: State, job: int, closed: int) -> int:
     """Set, of each node, how many chunks of a job it can take there; return how many that is in all."""
+    if s.job.plain[job] == 1 and closed == 0:
+        return _count_cores_there(s, s.job.partition[job])
     total = 0
     for node in range(s.takes.shape[0]):
-        total += _count_there(s, job, node, closed)
+        cores, gpus, memory = s.window_cores[node], s.window_gpus[node], s.window_memory[node]
+        s.takes[node] = chunks_within(s, job, node, cores, gpus, memory, closed)
+        total += s.takes[node]
     return total
 
 
 @inlined
-def _count_there(s: State, job: int, node: int, closed: int) -> int:
-    """Set how many chunks of a job a node can take there, and return it."""
-    cores, gpus, memory = s.window_cores[node], s.window_gpus[node], s.window_memory[node]
-    s.takes[node] = chunks_within(s, job, node, cores, gpus, memory, closed)
-    return s.takes[node]
-
-
-@inlined
-def choose_of(s: State, job: int, total: int) -> bool:
-    """Choose nodes for a job of those that can take so many chunks in all; tell whether that is enough."""
-    s.num_chosen = 0
-    if total < s.job.chunks[job]:
-        return False
-    hooks.choose_nodes(s, job)
-    return True
+def _count_cores_there(s: State, partition: int) -> int:
+    """Do the same for jobs whose chunks are single cores."""
+    total = 0
+    takes, free, members = s.takes, s.window_cores, s.node_members
+    for node in range(takes.shape[0]):
+        count = max(free[node], 0) * (members[node] >> partition & 1)
+        takes[node] = count
+        total += count
+    return total
 
 
 @kernel
@@ -93,16 +95,21 @@ def free_in_window(s: State, running: int) -> bool:
 
 
 @kernel
-def count_freed(s: State, running: int, job: int, closed: int) -> tuple[bool, int]:
-    """Do the same, and return, too, how many more chunks of a waiting job its nodes can take there then."""
-    found, more, piece = False, 0, s.job.first_piece[running]
+def free_for(s: State, running: int, job: int) -> tuple[bool, int]:
+    """Do the same with what a waiting job needs of them; return, too, how many cores that is."""
+    found, cores, piece = False, 0, s.job.first_piece[running]
+    needs_more = s.job.chunk_gpus[job] + s.job.chunk_memory[job] > 0
     while piece >= 0:
-        if _free_there(s, piece):
+        node = s.piece_node[piece]
+        if s.open_node[node] == 1 and s.down_until[node] == -np.inf:
             found = True
-            more -= s.takes[s.piece_node[piece]]
-            more += _count_there(s, job, s.piece_node[piece], closed)
+            cores += s.piece_cores[piece]
+            s.window_cores[node] += s.piece_cores[piece]
+            if needs_more:
+                s.window_gpus[node] += s.piece_gpus[piece]
+                s.window_memory[node] += s.piece_memory[piece]
         piece = s.piece_next[piece]
-    return found, more
+    return found, cores
 
 
 @inlined

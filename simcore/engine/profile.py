@@ -152,7 +152,9 @@ def _copy_tables(s: State, source: int, target: int) -> None:
         s.profile_masks[target, column] = s.profile_masks[source, column]
     for node in range(s.profile_cores.shape[1]):
         s.profile_cores[target, node] = s.profile_cores[source, node]
+    for node in range(s.profile_gpus.shape[1]):
         s.profile_gpus[target, node] = s.profile_gpus[source, node]
+    for node in range(s.profile_memory.shape[1]):
         s.profile_memory[target, node] = s.profile_memory[source, node]
 
 
@@ -246,9 +248,13 @@ def merge_at(s: State, row: int) -> None:
         if s.profile_masks[place, column] != s.profile_masks[before, column]:
             return
     for node in range(s.profile_cores.shape[1]):
-        same = s.profile_cores[place, node] == s.profile_cores[before, node]
-        same = same and s.profile_gpus[place, node] == s.profile_gpus[before, node]
-        if not same or s.profile_memory[place, node] != s.profile_memory[before, node]:
+        if s.profile_cores[place, node] != s.profile_cores[before, node]:
+            return
+    for node in range(s.profile_gpus.shape[1]):
+        if s.profile_gpus[place, node] != s.profile_gpus[before, node]:
+            return
+    for node in range(s.profile_memory.shape[1]):
+        if s.profile_memory[place, node] != s.profile_memory[before, node]:
             return
     s.profile_changed[row - 1] = max(s.profile_changed[row - 1], s.profile_changed[row])
     s.profile_gained[row - 1] = max(s.profile_gained[row - 1], s.profile_gained[row])

@@ -221,10 +221,12 @@ class SiteChecker(Checker):
             for start, end, pieces in spans:
                 if start <= point < end:
                     np.subtract.at(free, pieces[:, 0], pieces[:, 1:])
-            tables = (state.profile_cores, state.profile_gpus, state.profile_memory)
-            noted = np.stack([table[state.profile_place[row]] for table in tables], axis=1)
-            if (free < 0).any() or (noted != free).any() or state.profile_free[row] != free[:, 0].sum():
-                return f"at {point} the free cores are {free[:, 0].tolist()}, noted {noted[:, 0].tolist()}"
+            place = state.profile_place[row]
+            tables = (state.profile_cores, state.profile_gpus, state.profile_memory)  # empty: no job needs any
+            differs = any(table.size and (table[place] != free[:, at]).any() for at, table in enumerate(tables))
+            if (free < 0).any() or differs or state.profile_free[row] != free[:, 0].sum():
+                noted = state.profile_cores[place].tolist()
+                return f"at {point} the free cores are {free[:, 0].tolist()}, noted {noted}"
         return ""
 
     def _reserved_end(self, job: int, start: tuple[float, float]) -> tuple[float, float]:

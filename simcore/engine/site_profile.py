@@ -5,7 +5,7 @@ Points in time and breakpoints are those of ``profile.py``. ``profile_free`` cou
 
 from __future__ import annotations
 
-from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.pieces import waited_for
 from faultsweep.simcore.engine.profile import begin_profile, merge_at, row_of_release, rows_between
 from faultsweep.simcore.engine.state import State
@@ -21,7 +21,9 @@ def rebuild_nodes(s: State) -> bool:
     place = s.profile_place[0]
     for node in range(s.node_cores.shape[0]):
         s.profile_cores[place, node] = s.free_cores[node]
+    for node in range(s.profile_gpus.shape[1]):
         s.profile_gpus[place, node] = s.free_gpus[node]
+    for node in range(s.profile_memory.shape[1]):
         s.profile_memory[place, node] = s.free_memory[node]
     for at in range(s.num_releases):
         first = row_of_release(s, at)
@@ -43,24 +45,42 @@ def _add_node(s: State, node: int, first: int) -> None:
         s.profile_free[row] += s.node_cores[node] - cores
         place = s.profile_place[row]
         s.profile_cores[place, node] += s.node_cores[node] - cores
-        s.profile_gpus[place, node] += s.node_gpus[node] - gpus
-        s.profile_memory[place, node] += s.node_memory[node] - memory
+        if s.profile_gpus.shape[1] > 0:
+            s.profile_gpus[place, node] += s.node_gpus[node] - gpus
+        if s.profile_memory.shape[1] > 0:
+            s.profile_memory[place, node] += s.node_memory[node] - memory
 
 
 @kernel
 def _add_pieces(s: State, job: int, first: int, last: int, sign: int) -> None:
     """Free the pieces of a job between two breakpoints, or take them (sign -1)."""
-    piece = s.job.first_piece[job]
+    total, piece = 0, s.job.first_piece[job]
     while piece >= 0:
-        node = s.piece_node[piece]
-        cores, gpus, memory = sign * s.piece_cores[piece], sign * s.piece_gpus[piece], sign * s.piece_memory[piece]
+        node, cores = s.piece_node[piece], sign * s.piece_cores[piece]
         for row in range(first, last):
-            s.profile_free[row] += cores
-            place = s.profile_place[row]
-            s.profile_cores[place, node] += cores
-            s.profile_gpus[place, node] += gpus
-            s.profile_memory[place, node] += memory
+            s.profile_cores[s.profile_place[row], node] += cores
+        if s.profile_gpus.shape[1] > 0:
+            _add_gpus(s, node, first, last, sign * s.piece_gpus[piece])
+        if s.profile_memory.shape[1] > 0:
+            _add_memory(s, node, first, last, sign * s.piece_memory[piece])
+        total += cores
         piece = s.piece_next[piece]
+    for row in range(first, last):
+        s.profile_free[row] += total
+
+
+@inlined
+def _add_gpus(s: State, node: int, first: int, last: int, gpus: int) -> None:
+    """Free GPUs of a node between two breakpoints."""
+    for row in range(first, last):
+        s.profile_gpus[s.profile_place[row], node] += gpus
+
+
+@inlined
+def _add_memory(s: State, node: int, first: int, last: int, memory: int) -> None:
+    """Free memory of a node between two breakpoints, MiB."""
+    for row in range(first, last):
+        s.profile_memory[s.profile_place[row], node] += memory
 
 
 @kernel

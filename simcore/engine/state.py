@@ -229,6 +229,7 @@ class Jobs(CommonJobs):
     chunks_per_node: IntOfSiteJob  # ... and the most of them on one node; 0: no limit
     whole: IntOfSiteJob  # whether it shares its nodes with no other job
     partition: IntOfSiteJob  # of the site
+    marked: IntOfSiteJob  # the last of these times at which it was (slurm)
     plain: IntOfSiteJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
     first_piece: IntOfSiteJob  # of the list of what it holds; -1: nothing
     suspensions: IntOfSiteJob  # times that it was suspended for another job
@@ -457,6 +458,9 @@ class State(Common):
     num_stacked: int  # ... of those in the stack ...
     over: int  # ... and bits of the classes whose cores the job takes that starts
     others_leave: int  # whether the chosen nodes are those that a job would get if others had left (slurm)
+    ends_ordered: int  # whether expected ends of one second are in the order of the list of jobs (slurm)
+    marks: int  # how often jobs have been marked that hold anything of the open nodes (slurm)
+    open_cores: int  # cores of the nodes that are open to the job that is looked at, idle or not (slurm)
     chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     left_at: float  # when a preempted job left last, s: a main pass follows at once (slurm)

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.pieces import chunks_within, drop_pieces, reserve_pieces, windows_met
-from faultsweep.simcore.engine.profile import breakpoint_at, note_reservation, point_at, reserved_end, row_in_force
+from faultsweep.simcore.engine.pieces import count_in_window, drop_pieces, reserve_pieces, windows_met
+from faultsweep.simcore.engine.profile import (
+    blocked_at,
+    breakpoint_at,
+    note_reservation,
+    point_at,
+    reserved_end,
+    row_in_force,
+)
 from faultsweep.simcore.engine.site_profile import occupy_nodes, rebuild_nodes
 from faultsweep.simcore.engine.state import State
 
@@ -32,6 +39,10 @@ def reserve_nodes(s: State, job: int, point: tuple[float, float]) -> bool:
     while blocked >= 0:  # from the last breakpoint on nothing is held
         start = point_at(s, row)
         end = reserved_end(s, job, start)
+        blocked = blocked_at(s, row, end, s.job.requested[job])
+        if blocked >= 0:
+            row = blocked + 1
+            continue
         blocked = _narrow(s, job, row, end)
         if blocked >= 0:
             row = row + 1 if blocked == row else _first_to_last(s, job, row, blocked)
@@ -44,23 +55,28 @@ def reserve_nodes(s: State, job: int, point: tuple[float, float]) -> bool:
 @kernel
 def has_room(s: State, job: int, row: int, end: tuple[float, float]) -> bool:
     """Tell whether there is enough for a job throughout, from a breakpoint to ``end``."""
-    return _narrow(s, job, row, end) < 0
+    return blocked_at(s, row, end, s.job.requested[job]) < 0 and _narrow(s, job, row, end) < 0
 
 
 @kernel
 def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
-    """Find what is free throughout, from a breakpoint to ``end``; return the breakpoint from which on it is not enough
-    for a job, or -1."""
-    closed, later = windows_met(s, s.profile_time[row], end[0]), row + 1
-    total = _open_window(s, job, row, closed)
-    if total < s.job.chunks[job]:
+    """Find what is free throughout, from a breakpoint to ``end``; return a breakpoint up to which that is not enough
+    for a job, or -1.
+
+    Cores are looked at first: they are short most often.
+    """
+    closed = windows_met(s, s.profile_time[row], end[0])
+    cores, last = _open_window(s, job, row, closed), row
+    if s.job.plain[job] == 0 and count_in_window(s, job, closed) < s.job.chunks[job]:
         return row
-    while later < s.num_profile and point_at(s, later) < end:
-        total -= _close_window(s, job, later, closed)
-        if total < s.job.chunks[job]:
-            return later
-        later += 1
-    return -1
+    while cores >= s.job.requested[job] and last + 1 < s.num_profile and point_at(s, last + 1) < end:
+        last += 1
+        cores = _leave_cores(s, job, last)
+    if cores < s.job.requested[job]:
+        return last
+    for later in range(row + 1, last + 1):
+        _leave_others(s, job, later)
+    return last if count_in_window(s, job, closed) < s.job.chunks[job] else -1
 
 
 @kernel
@@ -71,39 +87,64 @@ def _first_to_last(s: State, job: int, row: int, blocked: int) -> int:
     Reservations that begin earlier end later than the one from that row, so this one blocks them, too. Advance
     reservations are left out: with them there is no more.
     """
-    first, total = blocked + 1, _open_window(s, job, blocked, 0)
-    while total >= s.job.chunks[job] and first > row + 2:
+    first, cores = blocked + 1, _open_window(s, job, blocked, 0)
+    while _is_enough(s, job, cores) and first > row + 2:
         first -= 1
-        total -= _close_window(s, job, first - 1, 0)
-    return first if total < s.job.chunks[job] else first - 1
+        cores = _leave_cores(s, job, first - 1)
+        _leave_others(s, job, first - 1)
+    return first - 1 if _is_enough(s, job, cores) else first
 
 
 @inlined
+def _is_enough(s: State, job: int, cores: int) -> bool:
+    """Tell whether what is free throughout, with so many cores, is enough for a job outside advance reservations."""
+    if cores < s.job.requested[job] or s.job.plain[job] == 1:
+        return cores >= s.job.requested[job]
+    return count_in_window(s, job, 0) >= s.job.chunks[job]
+
+
+@kernel
 def _open_window(s: State, job: int, row: int, closed: int) -> int:
-    """Begin with what is free at a breakpoint; return how many chunks of a job fit."""
-    if s.profile_free[row] < s.job.requested[job]:
-        return 0
-    total, place = 0, s.profile_place[row]
-    for node in range(s.node_cores.shape[0]):
-        cores, gpus, memory = s.profile_cores[place, node], s.profile_gpus[place, node], s.profile_memory[place, node]
-        s.window_cores[node], s.window_gpus[node], s.window_memory[node] = cores, gpus, memory
-        chunks = chunks_within(s, job, node, cores, gpus, memory, closed)
-        s.takes[node] = chunks
-        total += chunks
-    return total
+    """Begin with what is free at a breakpoint of the nodes that a job may use; return how many cores that is."""
+    place, partition, cores = s.profile_place[row], s.job.partition[job], 0
+    for node in range(s.window_cores.shape[0]):
+        open_to_it = s.node_members[node] >> partition & 1
+        if s.node_windows[node] & closed != 0:
+            open_to_it = 0
+        free = _usable(s, job, node, s.profile_cores[place, node]) * open_to_it
+        s.window_cores[node] = free
+        cores += free
+    for node in range(s.profile_gpus.shape[1]):
+        s.window_gpus[node] = s.profile_gpus[place, node]
+    for node in range(s.profile_memory.shape[1]):
+        s.window_memory[node] = s.profile_memory[place, node]
+    return cores
 
 
 @inlined
-def _close_window(s: State, job: int, row: int, closed: int) -> int:
-    """Leave what is free at another breakpoint, too; return how many chunks fewer fit."""
-    fewer, place = 0, s.profile_place[row]
-    for node in range(s.node_cores.shape[0]):
-        cores, gpus, memory = s.profile_cores[place, node], s.profile_gpus[place, node], s.profile_memory[place, node]
-        if cores < s.window_cores[node] or gpus < s.window_gpus[node] or memory < s.window_memory[node]:
-            cores, gpus = min(cores, s.window_cores[node]), min(gpus, s.window_gpus[node])
-            memory = min(memory, s.window_memory[node])
-            s.window_cores[node], s.window_gpus[node], s.window_memory[node] = cores, gpus, memory
-            chunks = chunks_within(s, job, node, cores, gpus, memory, closed)
-            fewer += s.takes[node] - chunks
-            s.takes[node] = chunks
-    return fewer
+def _usable(s: State, job: int, node: int, free: int) -> int:
+    """Return the free cores of a node that a job could use: all or none of them if it shares its nodes with nobody."""
+    return free if free >= s.node_cores[node] & -s.job.whole[job] else 0
+
+
+@kernel
+def _leave_cores(s: State, job: int, row: int) -> int:
+    """Leave the cores that are free at another breakpoint, too; return how many these are."""
+    place, cores = s.profile_place[row], 0
+    for node in range(s.window_cores.shape[0]):
+        free = min(s.window_cores[node], _usable(s, job, node, s.profile_cores[place, node]))
+        s.window_cores[node] = free
+        cores += free
+    return cores
+
+
+@inlined
+def _leave_others(s: State, job: int, row: int) -> None:
+    """Leave the GPUs and the memory that are free at another breakpoint, too, if a job needs any."""
+    place = s.profile_place[row]
+    if s.job.chunk_gpus[job] > 0:
+        for node in range(s.window_gpus.shape[0]):
+            s.window_gpus[node] = min(s.window_gpus[node], s.profile_gpus[place, node])
+    if s.job.chunk_memory[job] > 0:
+        for node in range(s.window_memory.shape[0]):
+            s.window_memory[node] = min(s.window_memory[node], s.profile_memory[place, node])

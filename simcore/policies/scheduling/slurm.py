@@ -30,10 +30,9 @@ from faultsweep.simcore.engine.events import dequeue_at, next_tick, whole_second
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import has_come_to_limit
 from faultsweep.simcore.engine.pieces import (
-    choose_of,
+    choose_in_window,
     chunks_within,
-    count_freed,
-    count_in_window,
+    free_for,
     reserve_pieces,
     windows_met,
 )
@@ -70,6 +69,8 @@ from faultsweep.errors import InputError
 
 _GROUP_S = 30.0
 """Of expected ends: SLURM's first window of time, which doubles with each group."""
+_FEW_OPEN = 4
+"""If the open nodes have less than this part of all cores, the jobs on them are marked: most others hold none."""
 _LOOKS_S = 1.0
 """Between looks whether a backfilling pass has anything to do."""
 _SOON_S = 1.0
@@ -329,9 +330,22 @@ def _open_nodes(s: State, job: int, time: float) -> float:
         place = s.profile_place[row]
         for word in range(s.open_mask.shape[0]):
             s.open_mask[word] &= s.profile_masks[place, word]
-    for node in range(s.open_node.shape[0]):
-        s.open_node[node] = s.open_mask[node >> 6] >> np.uint64(node & 63) & ONE
+    _spread_mask(s)
     return min(later, _first_reopening(s, job, time, end))
+
+
+@kernel
+def _spread_mask(s: State) -> None:
+    """Mark the nodes of the mask one by one, and count their cores, idle or not."""
+    cores, first = 0, 0
+    for word in range(s.open_mask.shape[0]):
+        mask = s.open_mask[word]
+        for node in range(first, min(first + 64, s.open_node.shape[0])):
+            is_open = np.int64(mask >> np.uint64(node - first) & ONE)
+            s.open_node[node] = is_open
+            cores += s.node_cores[node] & -is_open
+        first += 64
+    s.open_cores = cores
 
 
 @kernel
@@ -383,32 +397,30 @@ def _free_from(s: State, job: int, time: float) -> float:
     """
     closed, over, is_anywhere = _closed_to(s, job, windows_of(s, job, time)), 0, _window_of(s, job) == ANYWHERE
     s.over = s.others_leave = 0
-    if s.suspends == 0 and _is_too_large(s, job):
+    if s.suspends == 0 and s.open_cores < s.job.requested[job]:
         return np.inf
-    for node in range(s.open_node.shape[0]):
-        s.window_cores[node] = s.free_cores[node] * s.open_node[node]
-        s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
-    total = count_in_window(s, job, closed)
-    if choose_of(s, job, total):
+    if _begin_window(s, job) >= s.job.requested[job] and choose_in_window(s, job, closed):
         return s.now
     if s.suspends == 1:
         if is_anywhere and finds_room_on_open(s, job, closed):
             return s.now
         over = s.may_preempt[s.job.preempt_class[job]] if is_anywhere else 0
         _begin_without(s, over)
-        total = count_in_window(s, job, closed)
     elif is_anywhere and s.preemption != DEFAULT and may_preempt(s, job):
         over = s.may_preempt[s.job.preempt_class[job]]
-        leaves = free_lower(s, job)
-        total = count_in_window(s, job, closed)
-        if leaves and choose_of(s, job, total):
+        if free_lower(s, job) and choose_in_window(s, job, closed):
             s.others_leave = 1
             return s.now
     _order_ends(s)
+    few, cores = _FEW_OPEN * s.open_cores < s.nodes, _open_cores(s)
+    if few:
+        _mark_jobs(s)
     end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0, job, over)
     while at < s.num_releases:
-        found, more = count_freed(s, int(s.release_item[at]), job, closed)
-        total += more
+        found = False
+        if not few or s.job.marked[int(s.release_item[at])] == s.marks:
+            found, more = free_for(s, int(s.release_item[at]), job)
+            cores += more
         goes = s.job.leaving[int(s.release_item[at])] == GOES
         if found:
             end, untried = whole_second(s, s.release_time[at]), True
@@ -418,7 +430,7 @@ def _free_from(s: State, job: int, time: float) -> float:
         next_end = whole_second(s, s.release_time[at]) if at < s.num_releases else np.inf
         goes = goes and at < s.num_releases and s.job.leaving[int(s.release_item[at])] != GOES
         if next_end == np.inf or (found and (next_end > first + span or goes)):
-            if untried and choose_of(s, job, total):
+            if untried and cores >= s.job.requested[job] and choose_in_window(s, job, closed):
                 return end if end > s.now else s.now + _SOON_S
             untried = False
             while first + span < next_end < np.inf:
@@ -426,18 +438,47 @@ def _free_from(s: State, job: int, time: float) -> float:
     return np.inf
 
 
-@kernel
-def _is_too_large(s: State, job: int) -> bool:
-    """Tell whether a job needs more cores than all open nodes have, idle or not."""
+@inlined
+def _mark_jobs(s: State) -> None:
+    """Mark the jobs that hold anything of the open nodes."""
+    s.marks += 1
+    for node in range(s.open_node.shape[0]):
+        if s.open_node[node] == 1:
+            piece = s.piece_on[node]
+            while piece >= 0:
+                s.job.marked[s.piece_job[piece]] = s.marks
+                piece = s.piece_beside[piece]
+
+
+@inlined
+def _open_cores(s: State) -> int:
+    """Return how many cores of the open nodes are free in the window, where less than nothing counts as nothing."""
     cores = 0
     for node in range(s.open_node.shape[0]):
-        cores += s.node_cores[node] * s.open_node[node]
-    return cores < s.job.requested[job]
+        cores += max(s.window_cores[node], 0)
+    return cores
+
+
+@kernel
+def _begin_window(s: State, job: int) -> int:
+    """Begin with what a job may need that is free of the open nodes now; return how many cores that is."""
+    cores = 0
+    for node in range(s.open_node.shape[0]):
+        free = s.free_cores[node] & -s.open_node[node]
+        s.window_cores[node] = free
+        cores += free
+    if s.job.chunk_gpus[job] + s.job.chunk_memory[job] > 0:
+        for node in range(s.open_node.shape[0]):
+            s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
+    return cores
 
 
 @kernel
 def _order_ends(s: State) -> None:
     """Put jobs whose expected ends are in the same second in the order of the list of jobs."""
+    if s.ends_ordered == 1:
+        return
+    s.ends_ordered = 1
     for last in range(1, s.num_releases):
         time, item, at = s.release_time[last], s.release_item[last], last
         second = whole_second(s, time)
