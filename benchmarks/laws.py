@@ -79,11 +79,12 @@ LONG_S = 4.0
 
 
 class Axis(NamedTuple):
-    """What grows: its values, and the parameters of a run at one of them."""
+    """What grows: its values, the parameters of a run at one of them, and on which kinds of machines (all: none)."""
 
     values: tuple[float, ...]
     jobs: int = 4000
     load: float = 1.0
+    kinds: tuple[str, ...] = ()
 
 
 AXES = {
@@ -91,6 +92,7 @@ AXES = {
     "jobs at load x 1.5": Axis((2000, 4000, 8000), load=1.5),
     "load": Axis((0.7, 1.0, 1.4)),
     "nodes": Axis((1, 2, 4, 8), jobs=2000),
+    "nodes and jobs": Axis((1, 4, 16), jobs=500, kinds=("flat", "site")),
     "failures": Axis((1, 4, 16)),
 }
 
@@ -126,12 +128,14 @@ def time_of_a_job(case: Mapping[str, Any], axis: str, value: float, folder: Path
     """Return the processor time of a job, s: the median of some runs, fewer where they take long."""
     at, given = AXES[axis], {"estimates": "requested", "size_map": "scale", **case}
     jobs = int(value) if axis.startswith("jobs") else at.jobs
-    machine = machine_of(given.pop("machine"), int(value) if axis == "nodes" else 1, folder)
+    if axis == "nodes and jobs":  # each job as large as on the smallest machine
+        given["size_map"], jobs = "exact", int(value) * at.jobs
+    machine = machine_of(given.pop("machine"), int(value) if axis.startswith("nodes") else 1, folder)
     if axis == "failures":
         given["weibull_scale_s"] /= value
     if machine.startswith("clusters"):
         given.pop("estimates")
-    load = value if axis == "load" else at.load
+    load = value if axis in ("load", "nodes and jobs") else at.load
     workload = _workload(given.pop("log", SDSC), jobs)
     times: list[float] = []
     while len(times) < repeat and sum(times) < LONG_S:
@@ -150,7 +154,8 @@ def measure(names: Sequence[str], axes: Sequence[str], folder: Path) -> list[dic
     for name in names:
         for axis in axes:
             case = CASES[name]
-            if axis == "failures" and "failures" not in case:
+            kinds = AXES[axis].kinds
+            if (axis == "failures" and "failures" not in case) or (kinds and _kind({"case": name}) not in kinds):
                 continue
             values = AXES[axis].values
             times = [time_of_a_job(case, axis, value, folder) for value in values]
@@ -183,7 +188,7 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         )
         line[0].set(ylabel=f"{kind}: µs of a job")
     for axis, panel in zip(axes, panels[-1], strict=True):
-        panel.set(xlabel=f"{axis}, times as many" if axis in ("nodes", "failures") else axis)
+        panel.set(xlabel=f"{axis}, times as many" if axis.startswith(("nodes", "failures")) else axis)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 

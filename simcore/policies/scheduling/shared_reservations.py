@@ -131,8 +131,14 @@ def _usable(s: State, job: int, node: int, free: int) -> int:
 def _leave_cores(s: State, job: int, row: int) -> int:
     """Leave the cores that are free at another breakpoint, too; return how many these are."""
     place, cores = s.profile_place[row], 0
+    if s.job.whole[job] == 1:
+        for node in range(s.window_cores.shape[0]):
+            free = min(s.window_cores[node], _usable(s, job, node, s.profile_cores[place, node]))
+            s.window_cores[node] = free
+            cores += free
+        return cores
     for node in range(s.window_cores.shape[0]):
-        free = min(s.window_cores[node], _usable(s, job, node, s.profile_cores[place, node]))
+        free = min(s.window_cores[node], s.profile_cores[place, node])
         s.window_cores[node] = free
         cores += free
     return cores
