@@ -89,7 +89,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(TIMERS, "_move(s, at, at - half)", "_move(s, at - half, at)", "the sooner half of the list is lost"),
     Mutant(TIMERS, "_move(s, SOON, count - 1 - taken)", "_move(s, SOON, taken)", "timers of the heap come in reverse"),
     Mutant(TIMERS, "        _fill(s, 0, s.num_later)\n", "", "the first timer of the heap comes again"),
-    Mutant(TIMERS, "            _fill(s, at, s.num_later)\n", "", "a cancelled timer of the heap comes"),
+    Mutant(TIMERS, "        _fill(s, at, s.num_later)\n", "", "a cancelled timer of the heap comes"),
     Mutant(
         TIMERS,
         "    _sift_up(s, at, time, key)\n\n\n@inlined\ndef _sift_up",
@@ -713,7 +713,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "                piece = -1\n",
         "... only one job ends",
     ),
-    Mutant(EVENTS, "    s.ends_ordered = 0\n", "", "ends of one second stay in the order of the starts (slurm)"),
+    Mutant(
+        EVENTS,
+        "    s.ends_ordered = 0\n\n\n@inlined\ndef drop",
+        "\n\n@inlined\ndef drop",
+        "ends of one second stay in the order of the starts (slurm)",
+    ),
+    Mutant(EVENTS, "s.release_time[at + 1] <= time", "s.release_time[at + 1] < time", "... in that of before a pause"),
+    Mutant(SAVING, "        s.job.is_planned[job] = 1\n", "", "the checkpoints of a killed job come all the same"),
+    Mutant(TIMERS, "at < s.num_later:", "at < s.num_later - 1:", "the last timer of the heap cannot be cancelled"),
     Mutant(SLURM, "untried and cores >= s.job", "untried and cores > s.job", "no job gets all that comes free"),
     Mutant(SLURM, "max(s.window_cores[node], 0)", "s.window_cores[node]", "less than nothing free hides what is"),
     Mutant(

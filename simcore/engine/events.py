@@ -82,6 +82,25 @@ def drop_release(s: State, item: int) -> None:
 
 
 @inlined
+def put_off_release(s: State, time: float, item: int) -> None:
+    """Note that what is expected to become free at a time does so at one that is not before it, as if it were dropped
+    and added again."""
+    at, count = 0, s.num_releases
+    while at < count and s.release_item[at] != item:
+        at += 1
+    if at == count:
+        add_release(s, time, item)
+        return
+    while at + 1 < count and s.release_time[at + 1] <= time:
+        s.release_time[at] = s.release_time[at + 1]
+        s.release_item[at] = s.release_item[at + 1]
+        at += 1
+    s.release_time[at] = time
+    s.release_item[at] = item
+    s.ends_ordered = 0
+
+
+@inlined
 def enqueue_last(s: State, job: int) -> None:
     """Append a job to the waiting queue."""
     if s.queue_tail == s.queue.shape[0]:

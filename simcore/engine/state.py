@@ -219,6 +219,7 @@ class Jobs(CommonJobs):
     reserved_row: IntOfReservation  # ... row of the profile at which it begins ...
     until_row: IntOfReservation  # ... and at which it, or the job once it runs, ends
     early_released: IntInSequence  # nodes were counted as free before it completed in the same instant (submits-first)
+    is_planned: IntOfSaving  # whether a timer is set for the next checkpoint after so much work
     saving: IntOfSaving  # what is under way: NOT_SAVING, SAVES or MOVES_AWAY
     option: IntInOrder  # recovery option, a position in OPTIONS
     association: IntInOrder  # leaf of the tree of accounts that its usage counts for (multifactor); -1: none

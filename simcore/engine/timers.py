@@ -11,6 +11,9 @@ from __future__ import annotations
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import BROKEN, SOON, State
 
+_BLOCK = 32
+"""Timers of the heap."""
+
 
 def set_timers(s: State, timers: list[tuple[float, int]]) -> None:
     """Set the timers of a run that has not begun, as (time, key)."""
@@ -78,11 +81,27 @@ def cancel_timer(s: State, key: int) -> None:
             if s.num_soon == 0:
                 _take_later(s)
             return
-    for at in range(s.num_later):
-        if s.timer_key[SOON + at] == key:
-            s.num_later -= 1
-            _fill(s, at, s.num_later)
-            return
+    at = _place_of(s, key)
+    if at < s.num_later:
+        s.num_later -= 1
+        _fill(s, at, s.num_later)
+
+
+@inlined
+def _place_of(s: State, key: int) -> int:
+    """Return the place of a timer in the heap, or one that is not below their number; blocks of keys are compared at
+    once."""
+    first = 0
+    while first + _BLOCK <= s.num_later:
+        found = 0
+        for at in range(SOON + first, SOON + first + _BLOCK):
+            found |= s.timer_key[at] == key
+        if found:
+            break
+        first += _BLOCK
+    while first < s.num_later and s.timer_key[SOON + first] != key:
+        first += 1
+    return first
 
 
 @inlined

@@ -7,7 +7,7 @@ cuts short has saved nothing; the time spent on it is overhead all the same.
 from __future__ import annotations
 
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.events import add_release, drop_release, trace_event
+from faultsweep.simcore.engine.events import put_off_release, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     BY_WORK,
@@ -33,12 +33,11 @@ def pause(s: State, job: int, cost: float) -> None:
     s.job.worked[job] += max(0.0, now - s.job.resumed[job])
     s.job.resumed[job] = max(now, s.job.resumed[job]) + cost
     s.job.overhead_nodes[job] += cost * s.job.allocated[job]
-    drop_release(s, job)
     cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
     s.job.end[job] += cost
     s.job.expected_end[job] += cost
     push_timer(s, s.job.end[job], COMPLETION_TIMER * TIMER_STRIDE + job)
-    add_release(s, s.job.expected_end[job], job)
+    put_off_release(s, s.job.expected_end[job], job)
     if cost > 0.0:
         s.disturbed = 1
         s.scanned_version = -1  # the head job's reservation may change though the free nodes do not
@@ -65,15 +64,25 @@ def begin_attempt(s: State, job: int) -> None:
 @kernel
 def plan(s: State, job: int) -> None:
     """Set the timer for when the work reaches NEXT_SAVE, if at least one interval of work remains then."""
-    key = OTHER_TIMER * TIMER_STRIDE + job
-    cancel_timer(s, key)
+    forget_plan(s, job)
     if s.job.saving[job] == NOT_SAVING and s.job.work[job] - s.job.next_save[job] >= s.job.interval[job]:
-        push_timer(s, s.job.resumed[job] + (s.job.next_save[job] - s.job.worked[job]), key)
+        at = s.job.resumed[job] + (s.job.next_save[job] - s.job.worked[job])
+        push_timer(s, at, OTHER_TIMER * TIMER_STRIDE + job)
+        s.job.is_planned[job] = 1
+
+
+@kernel
+def forget_plan(s: State, job: int) -> None:
+    """Cancel this timer if there is one."""
+    if s.job.is_planned.shape[0] > 0 and s.job.is_planned[job] == 1:
+        s.job.is_planned[job] = 0
+        cancel_timer(s, OTHER_TIMER * TIMER_STRIDE + job)
 
 
 @kernel
 def reach_interval(s: State, job: int) -> None:
     """Begin the checkpoint of a job whose work has reached NEXT_SAVE, or wait for another interval."""
+    s.job.is_planned[job] = 0
     if not hooks.checkpoint_pays(s, job):
         s.job.next_save[job] += s.job.interval[job]
         plan(s, job)
@@ -126,4 +135,4 @@ def end_saving(s: State, job: int) -> None:
         cancel_timer(s, CHECKPOINT_TIMER * TIMER_STRIDE + job)
     s.job.checkpoints_used[job] += s.job.unused_checkpoint[job]
     if counts_work(s):
-        cancel_timer(s, OTHER_TIMER * TIMER_STRIDE + job)
+        forget_plan(s, job)

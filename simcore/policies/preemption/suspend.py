@@ -19,12 +19,12 @@ from faultsweep.simcore.engine.state import (
     CHECKPOINT_TIMER,
     COMPLETION_TIMER,
     HALTED,
-    OTHER_TIMER,
     SUSPEND_EVENT,
     TIMER_STRIDE,
     State,
 )
 from faultsweep.simcore.engine.timers import cancel_timer
+from faultsweep.simcore.policies.checkpointing.saving import forget_plan
 
 _NEVER_WAIT_FOR_NODES = ("arrival", "manual", "all-a", "all-b", "all-d", "all-e")
 """Recoveries under which no job asks for option C; a function of the user's, or of a package, may."""
@@ -33,8 +33,9 @@ _NEVER_WAIT_FOR_NODES = ("arrival", "manual", "all-a", "all-b", "all-d", "all-e"
 @kernel
 def suspend(s: State, job: int) -> None:
     """Stop a running job for now; what it lacks of its cores is counted once all are known that run."""
-    for kind in (COMPLETION_TIMER, CHECKPOINT_TIMER, OTHER_TIMER):
-        cancel_timer(s, kind * TIMER_STRIDE + job)
+    cancel_timer(s, COMPLETION_TIMER * TIMER_STRIDE + job)
+    cancel_timer(s, CHECKPOINT_TIMER * TIMER_STRIDE + job)
+    forget_plan(s, job)
     s.job.suspensions[job] += 1
     hooks.usage_changes(s, job, -s.job.allocated[job])
     s.job.status[job] = HALTED
