@@ -719,7 +719,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "\n\n@inlined\ndef drop",
         "ends of one second stay in the order of the starts (slurm)",
     ),
-    Mutant(EVENTS, "s.release_time[at + 1] <= time", "s.release_time[at + 1] < time", "... in that of before a pause"),
     Mutant(SAVING, "        s.job.is_planned[job] = 1\n", "", "the checkpoints of a killed job come all the same"),
     Mutant(TIMERS, "at < s.num_later:", "at < s.num_later - 1:", "the last timer of the heap cannot be cancelled"),
     Mutant(SLURM, "untried and cores >= s.job", "untried and cores > s.job", "no job gets all that comes free"),
@@ -970,12 +969,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "return last if count_in_window(s, job, closed) < s.job.chunks[job] else -1",
         "return -1",
         "cores of a reservation that are on too many nodes are enough",
-    ),
-    Mutant(
-        RESERVED,
-        "        if s.node_windows[node] & closed != 0:\n            open_to_it = 0\n",
-        "        if closed < 0:\n            open_to_it = 0\n",
-        "cores of advance reservations count",
     ),
     Mutant(
         "simcore/policies/node_choice/best_fit.py",

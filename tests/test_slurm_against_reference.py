@@ -154,6 +154,19 @@ def test_expected_ends_count_in_groups(elsewhere, ends, start):
     assert starts_of((1, count + 1), parts, jobs, backfill_resolution=1)[-1] == start
 
 
+def test_ends_of_one_second_are_put_in_order_whenever_jobs_have_started():
+    """As above with ends in the same second, behind jobs 1 and 2, which a pass has had to put in order before."""
+    wants = [(62.75, 1, 1), (62.5, 1, 0), (130, 1, 0), (60, 2, 0), (80, 1, 0)]
+    jobs = [(1, 0, 5, 5, one_core(1, 2)), (2, 0, 5, 5, one_core(1, 2))]
+    jobs += [(k, 600, limit, limit, one_core(nodes, place)) for k, (limit, nodes, place) in enumerate(wants, start=3)]
+    parts = tuple((members, False) for members in ((0, 3, 0), (1, 0, 0), (0, 0, 1)))
+    case = (((1, 0, 0, 1), (1, 0, 0, 3), (1, 0, 0, 1)), parts), jobs, [], ()
+    settings = AT_ONCE | {"backfill_resolution": 1}
+    check_same(case, settings)
+    found = engine(case, scheduler="slurm", **settings)[1].jobs["start_s"].tolist()
+    assert found == [0, 5, 600, 600, 600, 662.5, 722.5]
+
+
 def test_a_task_of_an_array_comes_where_the_one_before_it_started():
     """Jobs 2 and 3 are tasks of an array that run elsewhere, one after another, from 3 and from 4 on. Job 3 and job 4,
     which came at 1, end in second 66; in the list job 4 is before job 3, which so ends no group. So job 7 is planned
@@ -231,3 +244,16 @@ def test_nodes_that_are_not_for_a_job(jobs, windows, settings, starts):
     check_same((TWO_CLASSES, jobs, [], windows), settings)
     run = engine((TWO_CLASSES, jobs, [], windows), scheduler="slurm", estimates="requested", **settings)[1]
     assert run.jobs["start_s"].tolist() == starts
+
+
+def test_all_jobs_of_a_node_come_free_where_few_nodes_are_open():
+    """Job 4 gets all cores of the one node of its partition when all jobs on it have ended; job 5 must wait for it."""
+    needs = [one_core(1, 0), one_core(1, 0), one_core(1, 0), Need(3, (1, 0, 0), partition=0), one_core(1, 0)]
+    times = [(0, 100), (0, 200), (0, 300), (1, 50), (2, 1000)]
+    jobs = [
+        (k, submit, limit, limit, need) for k, ((submit, limit), need) in enumerate(zip(times, needs, strict=True), 1)
+    ]
+    case = ((((3, 0, 0, 1), (3, 0, 0, 8)), (((1, 0), False), ((0, 8), False))), jobs, [], ())
+    check_same(case, AT_ONCE)
+    found = engine(case, scheduler="slurm", **AT_ONCE, estimates="requested")[1].jobs["start_s"].tolist()
+    assert found == [0, 0, 0, 300, 350]
