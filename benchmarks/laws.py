@@ -214,7 +214,8 @@ def _styles(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _draw_panel(panel: Any, rows: Sequence[Mapping[str, Any]], axis: str, styles: Mapping[str, Any]) -> None:
-    """Draw the curves of one kind of machine along one axis."""
+    """Draw the curves of one kind of machine along one axis; a panel without any is left out."""
+    panel.set_visible(bool(rows))
     for row in rows:
         name = str(row["case"]).split(", ", 1)[1]
         panel.loglog(row["values"], 1e6 * np.array(row["seconds"]), label=name, **styles[name])
