@@ -466,7 +466,7 @@ def _begin_window(s: State, job: int) -> int:
     for node in range(s.open_node.shape[0]):
         free = s.free_cores[node] & -s.open_node[node]
         s.window_cores[node] = free
-        cores += free
+        cores += max(free, 0)
     if s.job.chunk_gpus[job] + s.job.chunk_memory[job] > 0:
         for node in range(s.open_node.shape[0]):
             s.window_gpus[node], s.window_memory[node] = s.free_gpus[node], s.free_memory[node]
