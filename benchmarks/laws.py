@@ -79,7 +79,7 @@ LONG_S = 4.0
 
 
 class Axis(NamedTuple):
-    """What grows: its values, the parameters of a run at one of them, and on which kinds of machines (all: none)."""
+    """What grows: its values, the parameters of a run at one of them, and the kinds of machines; none named: all."""
 
     values: tuple[float, ...]
     jobs: int = 4000
@@ -155,7 +155,7 @@ def measure(names: Sequence[str], axes: Sequence[str], folder: Path) -> list[dic
         for axis in axes:
             case = CASES[name]
             kinds = AXES[axis].kinds
-            if (axis == "failures" and "failures" not in case) or (kinds and _kind({"case": name}) not in kinds):
+            if (axis == "failures" and "failures" not in case) or (kinds and _kind(name) not in kinds):
                 continue
             values = AXES[axis].values
             times = [time_of_a_job(case, axis, value, folder) for value in values]
@@ -172,13 +172,13 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     axes = [axis for axis in AXES if any(row["axis"] == axis for row in rows)]
-    kinds = [kind for kind in MACHINES if any(_kind(row) == kind for row in rows)]
+    kinds = [kind for kind in MACHINES if any(_kind(row["case"]) == kind for row in rows)]
     size = (2.6 * len(axes) + 3, 2.5 * len(kinds) + 0.6)
     figure, panels = plt.subplots(
         len(kinds), len(axes), figsize=size, sharex="col", sharey=True, squeeze=False, layout="constrained"
     )
     for kind, line in zip(kinds, panels, strict=True):
-        own = [row for row in rows if _kind(row) == kind]
+        own = [row for row in rows if _kind(row["case"]) == kind]
         for axis, panel in zip(axes, line, strict=True):
             _draw_panel(panel, [row for row in own if row["axis"] == axis], axis, _styles(own))
         handles = {curve.get_label(): curve for panel in line for curve in panel.get_lines()}
@@ -193,8 +193,9 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     plt.close(figure)
 
 
-def _kind(row: Mapping[str, Any]) -> str:
-    return str(row["case"]).split(",")[0]
+def _kind(case: str) -> str:
+    """Return the kind of machine of a case."""
+    return case.split(",")[0]
 
 
 def _styles(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

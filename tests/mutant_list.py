@@ -713,13 +713,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "                piece = -1\n",
         "... only one job ends",
     ),
-    Mutant(
-        EVENTS,
-        "    s.ends_ordered = 0\n\n\n@inlined\ndef drop",
-        "\n\n@inlined\ndef drop",
-        "ends of one second stay in the order of the starts (slurm)",
-    ),
+    Mutant(EVENTS, "    s.ends_ordered = 0\n", "", "ends of one second stay in the order of the starts (slurm)"),
     Mutant(SAVING, "        s.job.is_planned[job] = 1\n", "", "the checkpoints of a killed job come all the same"),
+    Mutant(EVENTS, "s.release_time[at + 1] <= time", "s.release_time[at + 1] < time", "... in that of before a pause"),
     Mutant(TIMERS, "at < s.num_later:", "at < s.num_later - 1:", "the last timer of the heap cannot be cancelled"),
     Mutant(SLURM, "untried and cores >= s.job", "untried and cores > s.job", "no job gets all that comes free"),
     Mutant(SLURM, "max(s.window_cores[node], 0)", "s.window_cores[node]", "less than nothing free hides what is"),
@@ -947,7 +943,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         RESERVED,
-        "        last += 1\n        cores = _leave_cores(s, job, last)\n",
+        "        last += 1\n        cores = _keep_cores(s, job, last)\n",
         "        last += 1\n",
         "a reservation on a site looks at its beginning only",
     ),
@@ -963,7 +959,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "s.profile_gpus[place, node]",
         "a reservation on a site looks at the GPUs of its last breakpoint only",
     ),
-    Mutant(RESERVED, "        _leave_others(s, job, later)\n", "        pass\n", "... of its first one only"),
+    Mutant(RESERVED, "        _keep_others(s, job, later)\n", "        pass\n", "... of its first one only"),
     Mutant(
         RESERVED,
         "return last if count_in_window(s, job, closed) < s.job.chunks[job] else -1",

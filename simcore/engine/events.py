@@ -45,6 +45,12 @@ def add_release(s: State, time: float, item: int) -> None:
         s.no_room = BROKEN
         return
     s.num_releases = at + 1
+    _insert_release(s, at, time, item)
+
+
+@inlined
+def _insert_release(s: State, at: int, time: float, item: int) -> None:
+    """Put an expected release at a free place or, if some before it come later, before these."""
     while at > 0 and s.release_time[at - 1] > time:
         s.release_time[at] = s.release_time[at - 1]
         s.release_item[at] = s.release_item[at - 1]
@@ -82,9 +88,8 @@ def drop_release(s: State, item: int) -> None:
 
 
 @inlined
-def put_off_release(s: State, time: float, item: int) -> None:
-    """Note that what is expected to become free at a time does so at one that is not before it, as if it were dropped
-    and added again."""
+def move_release(s: State, time: float, item: int) -> None:
+    """Note another time at which nodes are expected to become free, as if they were dropped and added again."""
     at, count = 0, s.num_releases
     while at < count and s.release_item[at] != item:
         at += 1
@@ -95,9 +100,7 @@ def put_off_release(s: State, time: float, item: int) -> None:
         s.release_time[at] = s.release_time[at + 1]
         s.release_item[at] = s.release_item[at + 1]
         at += 1
-    s.release_time[at] = time
-    s.release_item[at] = item
-    s.ends_ordered = 0
+    _insert_release(s, at, time, item)
 
 
 @inlined

@@ -12,7 +12,7 @@ from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.state import BROKEN, SOON, State
 
 _BLOCK = 32
-"""Timers of the heap."""
+"""Timers of the heap whose keys are compared at once."""
 
 
 def set_timers(s: State, timers: list[tuple[float, int]]) -> None:
@@ -89,8 +89,7 @@ def cancel_timer(s: State, key: int) -> None:
 
 @inlined
 def _place_of(s: State, key: int) -> int:
-    """Return the place of a timer in the heap, or one that is not below their number; blocks of keys are compared at
-    once."""
+    """Return the place of a timer in the heap, or one that is not below their number, if there is no such timer."""
     first = 0
     while first + _BLOCK <= s.num_later:
         found = 0

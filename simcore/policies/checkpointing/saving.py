@@ -7,7 +7,7 @@ cuts short has saved nothing; the time spent on it is overhead all the same.
 from __future__ import annotations
 
 from faultsweep.simcore.engine import hooks
-from faultsweep.simcore.engine.events import put_off_release, trace_event
+from faultsweep.simcore.engine.events import move_release, trace_event
 from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.state import (
     BY_WORK,
@@ -37,7 +37,7 @@ def pause(s: State, job: int, cost: float) -> None:
     s.job.end[job] += cost
     s.job.expected_end[job] += cost
     push_timer(s, s.job.end[job], COMPLETION_TIMER * TIMER_STRIDE + job)
-    put_off_release(s, s.job.expected_end[job], job)
+    move_release(s, s.job.expected_end[job], job)
     if cost > 0.0:
         s.disturbed = 1
         s.scanned_version = -1  # the head job's reservation may change though the free nodes do not

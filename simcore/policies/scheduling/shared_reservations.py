@@ -71,11 +71,11 @@ def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
         return row
     while cores >= s.job.requested[job] and last + 1 < s.num_profile and point_at(s, last + 1) < end:
         last += 1
-        cores = _leave_cores(s, job, last)
+        cores = _keep_cores(s, job, last)
     if cores < s.job.requested[job]:
         return last
     for later in range(row + 1, last + 1):
-        _leave_others(s, job, later)
+        _keep_others(s, job, later)
     return last if count_in_window(s, job, closed) < s.job.chunks[job] else -1
 
 
@@ -90,8 +90,8 @@ def _first_to_last(s: State, job: int, row: int, blocked: int) -> int:
     first, cores = blocked + 1, _open_window(s, job, blocked, 0)
     while _is_enough(s, job, cores) and first > row + 2:
         first -= 1
-        cores = _leave_cores(s, job, first - 1)
-        _leave_others(s, job, first - 1)
+        cores = _keep_cores(s, job, first - 1)
+        _keep_others(s, job, first - 1)
     return first - 1 if _is_enough(s, job, cores) else first
 
 
@@ -128,8 +128,8 @@ def _usable(s: State, job: int, node: int, free: int) -> int:
 
 
 @kernel
-def _leave_cores(s: State, job: int, row: int) -> int:
-    """Leave the cores that are free at another breakpoint, too; return how many these are."""
+def _keep_cores(s: State, job: int, row: int) -> int:
+    """Keep of the cores those that are free at another breakpoint, too; return how many these are."""
     place, cores = s.profile_place[row], 0
     if s.job.whole[job] == 1:
         for node in range(s.window_cores.shape[0]):
@@ -145,8 +145,8 @@ def _leave_cores(s: State, job: int, row: int) -> int:
 
 
 @inlined
-def _leave_others(s: State, job: int, row: int) -> None:
-    """Leave the GPUs and the memory that are free at another breakpoint, too, if a job needs any."""
+def _keep_others(s: State, job: int, row: int) -> None:
+    """Keep of the GPUs and the memory what is free at another breakpoint, too, if a job needs any."""
     place = s.profile_place[row]
     if s.job.chunk_gpus[job] > 0:
         for node in range(s.window_gpus.shape[0]):

@@ -70,7 +70,7 @@ from faultsweep.errors import InputError
 _GROUP_S = 30.0
 """Of expected ends: SLURM's first window of time, which doubles with each group."""
 _FEW_OPEN = 4
-"""If the open nodes have less than this part of all cores, the jobs on them are marked: most others hold none."""
+"""If the open nodes have less than one in so many of all cores, the jobs on them are marked: most others hold none."""
 _LOOKS_S = 1.0
 """Between looks whether a backfilling pass has anything to do."""
 _SOON_S = 1.0
@@ -412,7 +412,7 @@ def _free_from(s: State, job: int, time: float) -> float:
             s.others_leave = 1
             return s.now
     _order_ends(s)
-    few, cores = _FEW_OPEN * s.open_cores < s.nodes, _open_cores(s)
+    few, cores = _FEW_OPEN * s.open_cores < s.nodes, _cores_in_window(s)
     if few:
         _mark_jobs(s)
     end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0, job, over)
@@ -451,7 +451,7 @@ def _mark_jobs(s: State) -> None:
 
 
 @inlined
-def _open_cores(s: State) -> int:
+def _cores_in_window(s: State) -> int:
     """Return how many cores of the open nodes are free in the window, where less than nothing counts as nothing."""
     cores = 0
     for node in range(s.open_node.shape[0]):
