@@ -14,7 +14,6 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
-from faultsweep.simcore.engine.order_statistics import values_at
 from faultsweep.simcore.engine.state import DONE, MISSED, REFUSED, State
 from faultsweep.simcore.job_results import constant
 from faultsweep.simcore.model.machines import FLAT, SITE
@@ -298,19 +297,19 @@ def _statistics(values: NDArray[np.float64]) -> list[float]:
     count = len(values)
     if not count:
         return [math.nan] * len(_STATISTICS)
-    mean, largest = _mean(values), float(np.maximum.reduce(values))
+    mean, ordered = _mean(values), np.sort(values)
+    largest = ordered.item(-1)
     if count == 1 or not math.isfinite(largest):
         return [mean, float(np.median(values)), *map(float, np.percentile(values, (90, 99))), largest]
-    at = [(count - 1) * share for share in _SHARES]
-    places = (count - 1) // 2, count // 2, *(int(place) + step for place in at for step in (0, 1))
-    low, high, *around = values_at(values, places, largest)
-    p90, p99 = _between(around[0], around[1], at[0]), _between(around[2], around[3], at[1])
-    return [mean, (low + high) / 2.0, p90, p99, largest]
+    median = (ordered.item((count - 1) // 2) + ordered.item(count // 2)) / 2.0
+    return [mean, median, *(_between(ordered, (count - 1) * share) for share in _SHARES), largest]
 
 
-def _between(low: float, high: float, at: float) -> float:
-    """Return what lies at a place between two values, rounded as NumPy's percentiles are."""
-    part, step = at - int(at), high - low
+def _between(ordered: NDArray[np.float64], at: float) -> float:
+    """Return what lies at a place between two values in ascending order, rounded as NumPy's percentiles are."""
+    place = int(at)
+    low, high = ordered.item(place), ordered.item(place + 1)
+    part, step = at - place, high - low
     return low + step * part if part < 0.5 else high - step * (1.0 - part)
 
 
