@@ -250,6 +250,7 @@ def _sizes(
         **_tables(machine, capacity),
         **_site_shapes(
             machine.site,
+            jobs,
             _listed(machine, config, run, n, reserved) * capacity,
             run.is_("preemption", "suspend"),
         ),
@@ -352,10 +353,11 @@ def _listed(machine: Machine, config: Mapping[str, Any], run: Run, jobs: int, re
     return (jobs if reserved else 0) + (machine.capacity if waits else 0)
 
 
-def _site_shapes(site: NodeTable | None, listed: int, suspends: bool) -> dict[str, int | tuple[int, ...]]:
-    """Return the shapes of the tables of a site: a piece that is held has a core or more, so there are no more than
-    cores; ``listed`` more are not held."""
-    nodes, pieces, partitions = (1, 1, 1) if site is None else (len(site.cores), site.total_cores, len(site.whole))
+def _site_shapes(site: NodeTable | None, jobs: Jobs, listed: int, suspends: bool) -> dict[str, int | tuple[int, ...]]:
+    """Return the shapes of the tables of a site: a piece that is held is of one job and one node, and has a core or
+    more; ``listed`` more are not held."""
+    nodes, partitions = (1, 1) if site is None else (len(site.cores), len(site.whole))
+    pieces = 1 if site is None else min(site.total_cores, int(np.minimum(jobs["requested"], nodes).sum()))
     tables = dict.fromkeys(("then_cores", "then_gpus", "then_memory", "then_takes"), (partitions, nodes))
     pieces += listed
     words = 0 if site is None or not suspends else -(-int(site.cores.max()) // WORD)

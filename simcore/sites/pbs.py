@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 from faultsweep.simcore.sites.facts import Facts, Keys, known
-from faultsweep.simcore.sites.site import Backfill, NodeClass, Partition, Priority, Site
+from faultsweep.simcore.sites.site import Backfill, NodeClass, Partition, Priority, Site, made
 from faultsweep.simcore.workloads.accounting.pbs import pbs_memory_mb
 from faultsweep.simcore.workloads.accounting.units import clock
 
@@ -32,7 +32,7 @@ def build(facts: Facts, nodes: int = 0, cores: int = 1) -> Site:
     classes = _node_classes(facts)
     if not classes and not nodes:
         raise InputError("the files name no node (valid: qmgr -c 'print node @default', or --nodes and --cores)")
-    classes = classes or [NodeClass(name="node", count=nodes, cores=cores)]
+    classes = classes or [made(NodeClass, "nodes", name="node", count=nodes, cores=cores)]
     counts = {of_class.name: of_class.count for of_class in classes}
     partitions = [
         _partition(name, keys, counts, facts, missing)
@@ -49,7 +49,9 @@ def build(facts: Facts, nodes: int = 0, cores: int = 1) -> Site:
     for key, value in facts.config.items():
         if key.startswith("pbs.") and ("formula" in key or "max_" in key):
             missing.append(f"server: {key.removeprefix('pbs.')} = {value}")
-    return Site(
+    return made(
+        Site,
+        "the files",
         name="site",
         scheduler="pbs",
         nodes=classes,
@@ -77,7 +79,7 @@ def _node_classes(facts: Facts) -> list[NodeClass]:
         kind = (
             _count(keys, "resources_available.ncpus", "np") or 1,
             _count(keys, "resources_available.ngpus", "gpus") or 0,
-            int(pbs_memory_mb(memory)) if re.fullmatch(r"\d{1,15}[kmgtKMGT]?[bBwW]?", memory) else 0,
+            int(pbs_memory_mb(memory)) if re.fullmatch(r"[0-9]{1,15}[kmgtKMGT]?[bBwW]?", memory) else 0,
         )
         kinds.setdefault(kind, []).append(host)
     taken: Counter[str] = Counter()
@@ -88,7 +90,8 @@ def _node_classes(facts: Facts) -> list[NodeClass]:
         taken[name] += 1
         name += f"-{taken[name]}" if taken[name] > 1 else ""
         listed = ",".join(hosts) if len(hosts) < 4 else f"{hosts[0]} to {hosts[-1]}"
-        classes.append(NodeClass(name=name, count=len(hosts), hosts=listed, cores=cores, gpus=gpus, memory_mb=memory))
+        values = {"cores": cores, "gpus": gpus, "memory_mb": memory}
+        classes.append(made(NodeClass, f"nodes {listed}", name=name, count=len(hosts), hosts=listed, **values))
     return classes
 
 
@@ -98,13 +101,15 @@ def _partition(name: str, keys: Keys, counts: dict[str, int], facts: Facts, miss
             missing.append(f"queue {name}: {key} = {value}")
     priority = _count(keys, "priority")
     jobs, cores = (_run_limits(f"queue {name}: {key}", known(keys, key), missing) for key in _RUN_LIMITS)
-    return Partition(
+    return made(
+        Partition,
+        f"queue {name}",
         name=name,
         nodes=counts,
         default=known(facts.config, "pbs.default_queue") == name,
         up=known(keys, "enabled").lower() != "false" and known(keys, "started").lower() != "false",
-        default_time_s=_seconds(known(keys, "resources_default.walltime")),
-        max_time_s=_seconds(known(keys, "resources_max.walltime")),
+        default_time_s=_seconds(keys, "resources_default.walltime"),
+        max_time_s=_seconds(keys, "resources_max.walltime"),
         min_nodes=_count(keys, "resources_min.nodect") or 0,
         max_nodes=_count(keys, "resources_max.nodect"),
         priority_factor=1 if priority is None else priority,
@@ -132,10 +137,11 @@ def _count(keys: Keys, *names: str) -> int | None:
     return int(text) if re.fullmatch(r"-?\d{1,12}", text) else None
 
 
-def _seconds(text: str) -> float | None:
+def _seconds(keys: Keys, name: str) -> float | None:
+    text = known(keys, name)
     if not text:
         return None
     try:
         return clock(text)
     except ValueError:
-        raise InputError(f"{text[:40]!r} is not a duration (such as 24:00:00)") from None
+        raise InputError(f"{name} is {text[:40]!r}, not a duration (such as 24:00:00)") from None

@@ -5,17 +5,29 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from faultsweep.errors import InputError
 
 FORMAT = "faultsweep site, 1"
+_MOST_NODES, _MOST_CORES = 1_000_000, 100_000_000
+"""Several times those of the largest machines of today."""
+_MOST = 1 << 53
+"""Whole numbers up to here are exact as floats."""
+_MOST_GPUS, _MOST_MEMORY_MB = 1 << 20, 1 << 36
+"""Of a node: with more, sums and products of them might not fit."""
+_Whole = Annotated[int, Field(ge=-_MOST, le=_MOST)]
+_Count = Annotated[int, Field(ge=0, le=_MOST)]
+_Seconds = Annotated[float, Field(ge=0)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+_Made = TypeVar("_Made", bound=_Part)
 
 
 class NodeClass(_Part):
@@ -26,13 +38,13 @@ class NodeClass(_Part):
     count: int = Field(ge=1)
     hosts: str = ""
     cores: int = Field(ge=1)
-    threads: int = Field(default=1, ge=1)
-    gpus: int = Field(default=0, ge=0)
+    threads: int = Field(default=1, ge=1, le=_MOST)
+    gpus: int = Field(default=0, ge=0, le=_MOST_GPUS)
     gpu_type: str = ""
-    memory_mb: int = Field(default=0, ge=0)
+    memory_mb: int = Field(default=0, ge=0, le=_MOST_MEMORY_MB)
     features: list[str] = []
-    weight: int = 1
-    mtbf_h: float | None = Field(default=None, gt=0)
+    weight: _Whole = 1
+    mtbf_h: float | None = Field(default=None, gt=0, allow_inf_nan=True)
 
 
 class Partition(_Part):
@@ -47,19 +59,19 @@ class Partition(_Part):
     default: bool = False
     up: bool = True
     exclusive: bool = False
-    default_time_s: float | None = None
-    max_time_s: float | None = None
-    min_nodes: int = 0
-    max_nodes: int | None = None
-    priority_tier: int = 1
-    priority_factor: int = 1
+    default_time_s: _Seconds | None = None
+    max_time_s: _Seconds | None = None
+    min_nodes: _Count = 0
+    max_nodes: _Count | None = None
+    priority_tier: _Whole = 1
+    priority_factor: _Whole = 1
     qos: str = ""
     preempt_mode: str = ""
-    grace_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    max_run_jobs: int | None = Field(default=None, ge=0)
-    max_run_cores: int | None = Field(default=None, ge=0)
-    max_user_run_jobs: int | None = Field(default=None, ge=0)
-    max_user_run_cores: int | None = Field(default=None, ge=0)
+    grace_s: _Seconds = 0.0
+    max_run_jobs: _Count | None = None
+    max_run_cores: _Count | None = None
+    max_user_run_jobs: _Count | None = None
+    max_user_run_cores: _Count | None = None
 
 
 class Qos(_Part):
@@ -67,21 +79,21 @@ class Qos(_Part):
     None is no limit."""
 
     name: str
-    priority: int = 0
+    priority: _Whole = 0
     preempts: list[str] = []
     preempt_mode: str = ""
-    grace_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    max_wall_s: float | None = None
-    max_jobs: int | None = Field(default=None, ge=0)
-    max_cores: int | None = Field(default=None, ge=0)
-    max_jobs_user: int | None = Field(default=None, ge=0)
-    max_cores_user: int | None = Field(default=None, ge=0)
-    max_submit: int | None = Field(default=None, ge=0)
-    max_submit_user: int | None = Field(default=None, ge=0)
-    max_jobs_account: int | None = Field(default=None, ge=0)
-    max_cores_account: int | None = Field(default=None, ge=0)
-    max_submit_account: int | None = Field(default=None, ge=0)
-    usage_factor: float = 1.0
+    grace_s: _Seconds = 0.0
+    max_wall_s: _Seconds | None = None
+    max_jobs: _Count | None = None
+    max_cores: _Count | None = None
+    max_jobs_user: _Count | None = None
+    max_cores_user: _Count | None = None
+    max_submit: _Count | None = None
+    max_submit_user: _Count | None = None
+    max_jobs_account: _Count | None = None
+    max_cores_account: _Count | None = None
+    max_submit_account: _Count | None = None
+    usage_factor: float = Field(default=1.0, ge=0)
 
 
 class Account(_Part):
@@ -95,13 +107,13 @@ class Account(_Part):
     account: str
     user: str = ""
     parent: str = ""
-    shares: int | None = None
-    priority: int | None = Field(default=None, ge=0)
-    max_jobs: int | None = Field(default=None, ge=0)
-    group_jobs: int | None = Field(default=None, ge=0)
-    group_cores: int | None = Field(default=None, ge=0)
-    max_submit: int | None = Field(default=None, ge=0)
-    group_submit: int | None = Field(default=None, ge=0)
+    shares: _Whole | None = None
+    priority: _Count | None = None
+    max_jobs: _Count | None = None
+    group_jobs: _Count | None = None
+    group_cores: _Count | None = None
+    max_submit: _Count | None = None
+    group_submit: _Count | None = None
 
 
 class Reservation(_Part):
@@ -114,8 +126,8 @@ class Reservation(_Part):
     """
 
     name: str
-    start_s: float = Field(allow_inf_nan=False)
-    end_s: float = Field(allow_inf_nan=False)
+    start_s: float
+    end_s: float
     nodes: int | None = None
     classes: dict[str, int] = {}
     hosts: str = ""
@@ -128,7 +140,7 @@ class Licence(_Part):
     """How many of a licence there are."""
 
     name: str
-    total: int = Field(ge=0)
+    total: _Count
 
 
 class Priority(_Part):
@@ -136,9 +148,9 @@ class Priority(_Part):
 
     kind: str = "fifo"
     weights: dict[str, float] = {}
-    max_age_s: float | None = None
-    half_life_s: float | None = None
-    calc_period_s: float | None = None
+    max_age_s: _Seconds | None = None
+    half_life_s: _Seconds | None = None
+    calc_period_s: _Seconds | None = None
     favour_small: bool = False
     fair_tree: bool = False
 
@@ -147,14 +159,14 @@ class Backfill(_Part):
     """Settings of the backfilling pass; None is the scheduler's default. ``top_jobs`` is backfill_depth of PBS."""
 
     kind: str = "backfill"
-    interval_s: float | None = None
-    window_s: float | None = None
-    resolution_s: float | None = None
-    max_job_test: int | None = None
-    max_job_user: int | None = None
-    default_queue_depth: int | None = None
-    full_interval_s: float | None = None
-    top_jobs: int | None = Field(default=None, ge=0)
+    interval_s: _Seconds | None = None
+    window_s: _Seconds | None = None
+    resolution_s: _Seconds | None = None
+    max_job_test: _Count | None = None
+    max_job_user: _Count | None = None
+    default_queue_depth: _Count | None = None
+    full_interval_s: _Seconds | None = None
+    top_jobs: _Count | None = None
 
 
 class Site(_Part):
@@ -173,14 +185,19 @@ class Site(_Part):
     backfill: Backfill = Backfill()
     preempt_by: Literal["", "qos", "partition"] = ""
     preempt_mode: str = ""
-    preempt_exempt_s: float = Field(default=0.0, ge=0)
-    preempt_wait_s: float | None = Field(default=None, ge=0)
+    preempt_exempt_s: _Seconds = 0.0
+    preempt_wait_s: _Seconds | None = None
     not_represented: list[str] = []
 
     @model_validator(mode="after")
     def _names_agree(self) -> Site:
         if self.format != FORMAT:
             raise ValueError(f"format is {self.format!r} (valid: {FORMAT!r})")
+        if self.num_nodes > _MOST_NODES or self.num_cores > _MOST_CORES:
+            raise ValueError(
+                f"{self.num_nodes:,} nodes with {self.num_cores:,} cores are too many (valid: up to {_MOST_NODES:,} "
+                f"nodes and {_MOST_CORES:,} cores)"
+            )
         counts = {of_class.name: of_class.count for of_class in self.nodes}
         if len(counts) < len(self.nodes):
             raise ValueError("two classes of nodes have the same name")
@@ -266,9 +283,23 @@ def site_of_text(text: str, path: str) -> Site:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML ({error})") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path}: {f'{key}: ' if key else ''}{first['msg'].removeprefix('Value error, ')}") from None
+        raise InputError(f"{path}: {_sentence(error)}") from None
+
+
+def made(kind: type[_Made], what: str, **values: Any) -> _Made:
+    """Return a site or a part of one; raise InputError, which names ``what`` it is, for a value that is not valid."""
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        raise InputError(f"{what}: {_sentence(error)}") from None
+
+
+def _sentence(error: ValidationError) -> str:
+    """Return what is wrong first: the key, what would be valid, and the value if it is short."""
+    first = error.errors()[0]
+    key, value = ".".join(map(str, first["loc"])), first["input"]
+    given = f", not {value}" if isinstance(value, int | float) else ""
+    return f"{f'{key}: ' if key else ''}{first['msg'].removeprefix('Value error, ')}{given}"
 
 
 def site_text(site: Site) -> str:

@@ -21,6 +21,7 @@ from faultsweep.simcore.sites.site import (
     Qos,
     Reservation,
     Site,
+    made,
 )
 from faultsweep.simcore.workloads.accounting.units import Zone, clock, expand_hosts, memory_mb, stamp
 
@@ -87,7 +88,9 @@ def build(facts: Facts, timezone: str = "UTC") -> Site:
     classes, of_host = _node_classes(facts, missing)
     kinds = {of_class.threads for of_class in classes}
     threads = kinds.pop() if len(kinds) == 1 else 0
-    return Site(
+    return made(
+        Site,
+        "the files",
         name=known(facts.config, "ClusterName") or "site",
         scheduler="slurm",
         nodes=classes,
@@ -100,7 +103,7 @@ def build(facts: Facts, timezone: str = "UTC") -> Site:
         backfill=_backfill(facts, missing),
         preempt_by=_PREEMPT.get(known(facts.config, "PreemptType"), ""),
         preempt_mode="" if known(facts.config, "PreemptMode") == "OFF" else known(facts.config, "PreemptMode"),
-        preempt_exempt_s=max(0.0, _seconds(known(facts.config, "PreemptExemptTime")) or 0.0),
+        preempt_exempt_s=max(0.0, _seconds(facts.config, "PreemptExemptTime") or 0.0),
         preempt_wait_s=_preempt_wait(facts),
         not_represented=[*missing, *_settings(facts)],
     )
@@ -123,8 +126,10 @@ def _most(keys: Keys, *names: str) -> int | None:
     return None if most is None or most < 0 else most
 
 
-def _seconds(text: str, per: int = 1) -> float | None:
-    """Return a duration of SLURM: a number is in units of ``per`` seconds, and may be followed by sec or min."""
+def _seconds(keys: Keys, *names: str, per: int = 1) -> float | None:
+    """Return a duration of SLURM, None for none: a number is in units of ``per`` seconds, and may be followed by sec or
+    min."""
+    text = known(keys, *names)
     if not text or text in _UNLIMITED or text == "NONE":
         return None
     number = re.fullmatch(r"(\d{1,9})(?:\s*(sec|min|usec)\w*)?", text)
@@ -134,7 +139,8 @@ def _seconds(text: str, per: int = 1) -> float | None:
     try:
         return int(minutes[1]) * 60.0 + int(minutes[2]) if minutes else clock(text)
     except ValueError:
-        raise InputError(f"{text[:40]!r} is not a duration (valid: minutes, or days-hours:minutes:seconds)") from None
+        valid = "minutes, or days-hours:minutes:seconds"
+        raise InputError(f"{names[0]} is {text[:40]!r}, not a duration (valid: {valid})") from None
 
 
 def _hosts(key: str, text: str) -> list[str]:
@@ -169,7 +175,16 @@ def _node_classes(facts: Facts, missing: list[str]) -> tuple[list[NodeClass], di
         given = {"threads": threads, "gpus": gpus, "gpu_type": gpu_type, "memory_mb": memory, "weight": weight}
         listed = hosts_text(hosts)
         classes.append(
-            NodeClass(name=name, count=len(hosts), hosts=listed, cores=cores, features=list(features), **given)
+            made(
+                NodeClass,
+                f"nodes {listed}",
+                name=name,
+                count=len(hosts),
+                hosts=listed,
+                cores=cores,
+                features=list(features),
+                **given,
+            )
         )
     return classes, of_host
 
@@ -194,7 +209,7 @@ def _kind(keys: Keys, host: str, missing: list[str]) -> tuple[Any, ...]:
         threads,
         gpus,
         gpu_type,
-        int(memory_mb(memory)[0]) if re.fullmatch(r"\d{1,12}", memory) else 0,
+        int(memory_mb(memory)[0]) if re.fullmatch(r"[0-9]{1,12}", memory) else 0,
         tuple(sorted(name for name in features.split(",") if name)),
         _whole(keys, "Weight") or 1,
     )
@@ -219,21 +234,23 @@ def _partition(keys: Keys, of_host: dict[str, str], classes: list[NodeClass], mi
             missing.append(f"partition {name}: {limit}={value}")
     if known(keys, "State") == "DRAIN":
         missing.append(f"partition {name}: State=DRAIN (its waiting jobs may still start; the site has it as down)")
-    return Partition(
+    return made(
+        Partition,
+        f"partition {name}",
         name=name,
         nodes=nodes,
         default=known(keys, "Default") == "YES",
         up=known(keys, "State") in ("", "UP"),
         exclusive=share == "EXCLUSIVE" or known(keys, "ExclusiveUser") == "YES",
-        default_time_s=_seconds(known(keys, "DefaultTime"), 60),
-        max_time_s=_seconds(known(keys, "MaxTime"), 60),
+        default_time_s=_seconds(keys, "DefaultTime", per=60),
+        max_time_s=_seconds(keys, "MaxTime", per=60),
         min_nodes=_whole(keys, "MinNodes") or 0,
-        max_nodes=_whole(keys, "MaxNodes"),
+        max_nodes=_most(keys, "MaxNodes"),
         priority_tier=_whole(keys, "PriorityTier", "Priority") or 1,
         priority_factor=_whole(keys, "PriorityJobFactor", "Priority") or 1,
         qos=known(keys, "QoS"),
         preempt_mode=known(keys, "PreemptMode"),
-        grace_s=_seconds(known(keys, "GraceTime")) or 0.0,
+        grace_s=_seconds(keys, "GraceTime") or 0.0,
     )
 
 
@@ -266,13 +283,15 @@ def _qos(keys: Keys, threads: int, missing: list[str]) -> Qos:
         if value and not re.fullmatch(r"[0:.]*", value):
             missing.append(f"QOS {name}: {limit}={value}")
     factor = known(keys, "UsageFactor")
-    return Qos(
+    return made(
+        Qos,
+        f"QOS {name}",
         name=name,
         priority=_whole(keys, "Priority") or 0,
         preempts=[other for other in known(keys, "Preempt").split(",") if other],
         preempt_mode=known(keys, "PreemptMode").replace("cluster", ""),
-        grace_s=_seconds(known(keys, "GraceTime")) or 0.0,
-        max_wall_s=_seconds(known(keys, "MaxWall", "MaxWallDurationPerJob"), 60),
+        grace_s=_seconds(keys, "GraceTime") or 0.0,
+        max_wall_s=_seconds(keys, "MaxWall", "MaxWallDurationPerJob", per=60),
         max_jobs=_most(keys, "GrpJobs"),
         max_jobs_user=_most(keys, "MaxJobsPU", "MaxJobsPerUser"),
         max_submit=_most(keys, "GrpSubmit", "GrpSubmitJobs"),
@@ -425,7 +444,7 @@ def _licences(facts: Facts) -> list[Licence]:
         name, _, total = item.partition(":")
         if name:
             found.setdefault(name, int(total) if total.isdigit() else 1)
-    return [Licence(name=name, total=total) for name, total in found.items()]
+    return [made(Licence, f"licence {name}", name=name, total=total) for name, total in found.items()]
 
 
 def _priority(facts: Facts, missing: list[str]) -> Priority:
@@ -443,9 +462,9 @@ def _priority(facts: Facts, missing: list[str]) -> Priority:
     return Priority(
         kind="multifactor",
         weights={name: weight for name, weight in weights.items() if weight},
-        max_age_s=_seconds(known(config, "PriorityMaxAge"), 60) or 7 * 86_400.0,
-        half_life_s=_seconds(known(config, "PriorityDecayHalfLife"), 60),
-        calc_period_s=_seconds(known(config, "PriorityCalcPeriod"), 60) or 300.0,
+        max_age_s=_seconds(config, "PriorityMaxAge", per=60) or 7 * 86_400.0,
+        half_life_s=_seconds(config, "PriorityDecayHalfLife", per=60),
+        calc_period_s=_seconds(config, "PriorityCalcPeriod", per=60) or 300.0,
         favour_small=known(config, "PriorityFavorSmall") in ("YES", "Yes"),
         fair_tree="NO_FAIR_TREE" not in flags,
     )
@@ -470,7 +489,7 @@ def _backfill(facts: Facts, missing: list[str]) -> Backfill:
 
 def _preempt_wait(facts: Facts) -> float | None:
     """Return for how long a job that has had others leave has no more leave, s; None if that is not said."""
-    kill, message = (_seconds(known(facts.config, name)) for name in ("KillWait", "MessageTimeout"))
+    kill, message = (_seconds(facts.config, name) for name in ("KillWait", "MessageTimeout"))
     return None if kill is None or message is None else kill + message
 
 
