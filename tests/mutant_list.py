@@ -943,9 +943,23 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         RESERVED,
-        "        last += 1\n        cores = _keep_cores(s, job, last)\n",
-        "        last += 1\n",
+        "        cores = _keep_cores(s, job, first, last)\n",
+        "        pass\n",
         "a reservation on a site looks at its beginning only",
+    ),
+    Mutant(
+        RESERVED, "_keep_cores(s, job, first, last)", "_keep_cores(s, job, first, first)", "... at one time of four"
+    ),
+    Mutant(
+        RESERVED, "s.profile_place[min(first + 1, last)]", "s.profile_place[first]", "... not at the second of four"
+    ),
+    Mutant(RESERVED, "s.profile_place[min(first + 2, last)]", "s.profile_place[last]", "... not at the third of four"),
+    Mutant(RESERVED, "], s.profile_place[last]", "], s.profile_place[first]", "... not at the fourth of four"),
+    Mutant(
+        RESERVED,
+        "while last < first + _TOGETHER - 1 and",
+        "while last < first + _TOGETHER and",
+        "... skips one of five",
     ),
     Mutant(
         RESERVED,

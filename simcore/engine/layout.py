@@ -33,7 +33,6 @@ _Places = dict[str, tuple[np.dtype[Any], tuple[int, ...], int]]
 _Plan = tuple[_Places, Ints, int]
 """The places of the arrays, all their words, and the bytes of the block."""
 WORDS = 4  # by which a kernel finds an array: its address, then up to three sides
-_BYTES = 8  # of an element, whatever its type
 _LINE = 64  # bytes of a line of the processor's cache
 _PAGE = 512  # elements that are copied, or known to be zeros, together
 GIVEN = "given"
@@ -153,7 +152,7 @@ class Layout:
             shape = wanted if isinstance(wanted, tuple) else (rows, wanted) if axes == 2 else (wanted,)
             places[name] = dtype, shape, size
             words.append(_words_of(size, shape))
-            size += -(-math.prod(shape) * _BYTES // _LINE) * _LINE
+            size += -(-math.prod(shape) * dtype.itemsize // _LINE) * _LINE
         return places, np.array(words, np.int64), size
 
     def words_of(self, name: str, array: NDArray[Any]) -> Words:
@@ -309,6 +308,7 @@ BitVector = Annotated[Bits, Whole(1)]
 FloatTable = Annotated[Floats, Whole(2)]
 IntTable = Annotated[Ints, Whole(2)]
 BitTable = Annotated[Bits, Whole(2)]
+HalfIntTable = Annotated[NDArray[np.int32], Whole(2)]
 IntTables = Annotated[Ints, Whole(3)]
 FloatTables = Annotated[Floats, Whole(3)]
 BitTables = Annotated[Bits, Whole(3)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from faultsweep.simcore.engine import state as st
 from faultsweep.simcore.engine.checks import Checker, attempts_of, common_checks, has_ended, seen_jobs
@@ -222,7 +224,8 @@ class SiteChecker(Checker):
                 if start <= point < end:
                     np.subtract.at(free, pieces[:, 0], pieces[:, 1:])
             place = state.profile_place[row]
-            tables = (state.profile_cores, state.profile_gpus, state.profile_memory)  # empty: no job needs any
+            tables: list[NDArray[Any]] = [state.profile_cores, state.profile_gpus, state.profile_memory]
+            # Those of GPUs and memory are empty where no job needs any.
             differs = any(table.size and (table[place] != free[:, at]).any() for at, table in enumerate(tables))
             if (free < 0).any() or differs or state.profile_free[row] != free[:, 0].sum():
                 noted = state.profile_cores[place].tolist()

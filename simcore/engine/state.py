@@ -25,6 +25,7 @@ from faultsweep.simcore.engine.layout import (
     FloatVector,
     GivenFloat,
     GivenInt,
+    HalfIntTable,
     IntOfJob,
     Ints,
     IntTable,
@@ -564,7 +565,7 @@ class State(Common):
     # (breakpoints, words): free nodes from each breakpoint on, at its place (torus); under slurm: those in no plan
     profile_masks: BitTable
     # (breakpoints, nodes): what is free of each node from each breakpoint on, at its place (site)
-    profile_cores: IntTable
+    profile_cores: HalfIntTable
     profile_gpus: IntTable
     profile_memory: IntTable  # ... MiB
     footprints: BitTables  # (2, intervals of x, intervals of y)

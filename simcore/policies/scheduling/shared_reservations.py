@@ -20,6 +20,9 @@ from faultsweep.simcore.engine.profile import (
 from faultsweep.simcore.engine.site_profile import occupy_nodes, rebuild_nodes
 from faultsweep.simcore.engine.state import State
 
+_TOGETHER = 4
+"""Breakpoints that are looked at together."""
+
 
 @kernel
 def start_over_nodes(s: State) -> bool:
@@ -69,14 +72,22 @@ def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
     cores, last = _open_window(s, job, row, closed), row
     if s.job.plain[job] == 0 and count_in_window(s, job, closed) < s.job.chunks[job]:
         return row
-    while cores >= s.job.requested[job] and last + 1 < s.num_profile and point_at(s, last + 1) < end:
-        last += 1
-        cores = _keep_cores(s, job, last)
+    while cores >= s.job.requested[job] and _lasts(s, last + 1, end):
+        first = last = last + 1
+        while last < first + _TOGETHER - 1 and _lasts(s, last + 1, end):
+            last += 1
+        cores = _keep_cores(s, job, first, last)
     if cores < s.job.requested[job]:
         return last
     for later in range(row + 1, last + 1):
         _keep_others(s, job, later)
     return last if count_in_window(s, job, closed) < s.job.chunks[job] else -1
+
+
+@inlined
+def _lasts(s: State, row: int, end: tuple[float, float]) -> bool:
+    """Tell whether there is a breakpoint at a row that is before ``end``."""
+    return row < s.num_profile and point_at(s, row) < end
 
 
 @kernel
@@ -90,7 +101,7 @@ def _first_to_last(s: State, job: int, row: int, blocked: int) -> int:
     first, cores = blocked + 1, _open_window(s, job, blocked, 0)
     while _is_enough(s, job, cores) and first > row + 2:
         first -= 1
-        cores = _keep_cores(s, job, first - 1)
+        cores = _keep_cores(s, job, first - 1, first - 1)
         _keep_others(s, job, first - 1)
     return first - 1 if _is_enough(s, job, cores) else first
 
@@ -128,17 +139,17 @@ def _usable(s: State, job: int, node: int, free: int) -> int:
 
 
 @kernel
-def _keep_cores(s: State, job: int, row: int) -> int:
-    """Keep of the cores those that are free at another breakpoint, too; return how many these are."""
-    place, cores = s.profile_place[row], 0
-    if s.job.whole[job] == 1:
-        for node in range(s.window_cores.shape[0]):
-            free = min(s.window_cores[node], _usable(s, job, node, s.profile_cores[place, node]))
-            s.window_cores[node] = free
-            cores += free
-        return cores
+def _keep_cores(s: State, job: int, first: int, last: int) -> int:
+    """Keep of the cores those that are free from one breakpoint to another, too, of which there are at most _TOGETHER;
+    return how many these are."""
+    place, second = s.profile_place[first], s.profile_place[min(first + 1, last)]
+    third, fourth = s.profile_place[min(first + 2, last)], s.profile_place[last]
+    whole, cores = -s.job.whole[job], 0
     for node in range(s.window_cores.shape[0]):
-        free = min(s.window_cores[node], s.profile_cores[place, node])
+        free = min(s.profile_cores[place, node], s.profile_cores[second, node])
+        later = min(s.profile_cores[third, node], s.profile_cores[fourth, node])
+        free = min(s.window_cores[node], min(free, later))
+        free = free if free >= s.node_cores[node] & whole else 0
         s.window_cores[node] = free
         cores += free
     return cores
