@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from faultsweep.simcore.model.workload import Workload
 from faultsweep.simcore.streams import round_ms, stream
+from faultsweep.simcore.workloads.fitted_checks import problem_of
 from faultsweep.simcore.workloads.hyper_erlang import HyperErlang, fit
 from faultsweep.simcore.workloads.requested import requested_times
 from faultsweep.simcore.workloads.summary import acknowledgement, size_classes, span_s
@@ -125,28 +126,10 @@ def read_model(path: str | Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: is no workload model (format = {FORMAT!r} expected; 'faultsweep logs fit' makes one)"
         )
-    try:
-        for of_class in model["classes"]:
-            _check(of_class)
-        nodes, names = int(model["nodes"]), ("name", "procs_per_node", "log_span_s", "header")
-        users = np.array(model.get("users", [1]), float)
-        if users.ndim != 1 or not len(users) or (users <= 0).any() or not np.isfinite(users).all():
-            raise ValueError("users")
-        complete = all(name in model for name in names) and nodes > 0 and model["classes"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: is damaged ({type(error).__name__}: {error}); fit it again") from None
-    if not complete:
-        raise InputError(f"{path}: is damaged; fit it again")
+    problem = problem_of(model)
+    if problem:
+        raise InputError(f"{path}: is damaged; fit it again, or mend {problem}")
     return model
-
-
-def _check(of_class: dict[str, Any]) -> None:
-    if not of_class["sizes"] or len(of_class["sizes"]) != len(of_class["jobs"]):
-        raise ValueError("sizes and jobs")
-    for what in ("gap", "run"):
-        found = _distribution(of_class[what])
-        if found.order < 0 or not 0 <= found.share <= 1 or not all(0 <= mean < np.inf for mean in found.means):
-            raise ValueError(what)
 
 
 def _distribution(row: dict[str, Any]) -> HyperErlang:
