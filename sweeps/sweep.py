@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import inspect
 import json
 import math
 import os
@@ -183,6 +184,7 @@ class Sweep:
         title = f"{spec.title or spec.name}: {cells:,} cells of {spec.target.name}"
         return html_table(title, ("axis", "values", ""), rows, f"metrics: {outputs}")
 
+    @takes(store=PATH)
     def stream(self, store: str | Path | None = None, **options: Any) -> Iterator[Result]:
         """Run the sweep as ``run`` does, with its options, and yield each result as soon as it is there.
 
@@ -190,7 +192,8 @@ class Sweep:
         the loop is left early, the run stops after the configurations that are running; finished results are stored.
         """
         check_script()
-        yield from stream(partial(self.run, store, **options))
+        inspect.signature(self.run).bind(store, **options)  # what it does not know is said here, not in the loop
+        return stream(partial(self.run, store, **options))
 
     @takes(store=PATH)
     def store_path(self, store: str | Path | None = None) -> Path:

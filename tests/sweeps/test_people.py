@@ -103,6 +103,14 @@ def test_a_stream_raises_what_the_run_raises(tmp_path, client):
     assert issubclass(InterruptedSweepError, Exception)
 
 
+def test_a_stream_says_at_once_what_it_cannot_take():
+    sweep = Sweep(name="s", axes={"a": [1]}, function=add, outputs="sum")
+    with pytest.raises(InputError, match="store: expected a path"):
+        sweep.stream(3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'workres'"):
+        sweep.stream(workres=1)
+
+
 def test_sweeps_and_runs_show_themselves_in_notebooks():
     sweep = Sweep(name="s", title="<b>s</b>", axes={"a": ["<script>", *map(str, range(20))]}, function=lambda a: 1.0)
     text = sweep._repr_html_()
