@@ -948,6 +948,18 @@ MUTANTS: tuple[Mutant, ...] = (
         "a reservation on a site looks at its beginning only",
     ),
     Mutant(
+        RESERVED,
+        "            s.window_gpus[node] = s.profile_gpus[place, node]\n",
+        "            pass\n",
+        "a search begins with the GPUs of another one",
+    ),
+    Mutant(BUILD, "(nodes[0], nodes[-1] + 1)", "(nodes[0] + 1, nodes[-1] + 1)", "a partition lacks its first node"),
+    Mutant(BUILD, "(nodes[0], nodes[-1] + 1)", "(nodes[0], nodes[-1])", "a partition lacks its last node"),
+    Mutant(
+        PIECES, "    s.takes[:first] = 0\n", "    pass\n", "nodes before those of a partition are as for another job"
+    ),
+    Mutant(PIECES, "    s.takes[end:] = 0\n", "    pass\n", "nodes behind those of a partition are as for another job"),
+    Mutant(
         RESERVED, "_keep_cores(s, job, first, last)", "_keep_cores(s, job, first, first)", "... at one time of four"
     ),
     Mutant(
@@ -963,7 +975,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         RESERVED,
-        "    return first - 1 if _is_enough(s, job, cores) else first\n",
+        "    return first - 1 if _is_enough(s, job, cores, by_cores) else first\n",
         "    return blocked + 1\n",
         "a reservation on a site skips times at which it could begin",
     ),
@@ -976,8 +988,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(RESERVED, "        _keep_others(s, job, later)\n", "        pass\n", "... of its first one only"),
     Mutant(
         RESERVED,
-        "return last if count_in_window(s, job, closed) < s.job.chunks[job] else -1",
-        "return -1",
+        "    if count_in_window(s, job, closed) < s.job.chunks[job]:\n        return last, False\n",
+        "",
         "cores of a reservation that are on too many nodes are enough",
     ),
     Mutant(

@@ -399,7 +399,9 @@ def _set_site(s: State, site: NodeTable, jobs: Jobs) -> None:
     s.head_job[:] = -1
     s.class_grace[: len(site.graces_s)] = site.graces_s
     for partition in range(len(site.whole)):
-        here = site.members[site.members >> partition & 1 == 1]
+        nodes = np.flatnonzero(site.members >> partition & 1)
+        here = site.members[nodes]
+        s.first_node[partition], s.end_node[partition] = (nodes[0], nodes[-1] + 1) if len(nodes) else (0, 0)
         s.has_all[partition] = len(here) == len(site.members)
         s.overlaps[partition] = np.bitwise_or.reduce(here) | 1 << partition
 

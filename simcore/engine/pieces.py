@@ -63,8 +63,10 @@ def count_in_window(s: State, job: int, closed: int) -> int:
     """Set, of each node, how many chunks of a job it can take there; return how many that is in all."""
     if s.job.plain[job] == 1 and closed == 0:
         return _count_cores_there(s, s.job.partition[job])
-    total = 0
-    for node in range(s.takes.shape[0]):
+    first, end, total = s.first_node[s.job.partition[job]], s.end_node[s.job.partition[job]], 0
+    s.takes[:first] = 0
+    s.takes[end:] = 0
+    for node in range(first, end):
         cores, gpus, memory = s.window_cores[node], s.window_gpus[node], s.window_memory[node]
         s.takes[node] = chunks_within(s, job, node, cores, gpus, memory, closed)
         total += s.takes[node]

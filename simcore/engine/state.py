@@ -611,6 +611,8 @@ class State(Common):
     # by partition: its first waiting job that had to be refused, and what is free at its reservation (EASY)
     overlaps: PartitionRow  # bits of the partitions that share a node with it
     has_all: PartitionRow  # whether it has every node
+    first_node: PartitionRow  # its first node ...
+    end_node: PartitionRow  # ... and the one behind its last one
     head_job: PartitionRow  # -1: none
     head_closed: PartitionRow  # bits of the advance reservations whose nodes that job cannot have then
     head_extra: PartitionRow  # chunks of that job that could be placed beside it then

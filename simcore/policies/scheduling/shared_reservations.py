@@ -46,9 +46,9 @@ def reserve_nodes(s: State, job: int, point: tuple[float, float]) -> bool:
         if blocked >= 0:
             row = blocked + 1
             continue
-        blocked = _narrow(s, job, row, end)
+        blocked, by_cores = _narrow(s, job, row, end)
         if blocked >= 0:
-            row = row + 1 if blocked == row else _first_to_last(s, job, row, blocked)
+            row = row + 1 if blocked == row else _first_to_last(s, job, row, blocked, by_cores)
     s.num_chosen = 0
     hooks.choose_nodes(s, job)
     note_reservation(s, job, start)
@@ -58,30 +58,33 @@ def reserve_nodes(s: State, job: int, point: tuple[float, float]) -> bool:
 @kernel
 def has_room(s: State, job: int, row: int, end: tuple[float, float]) -> bool:
     """Tell whether there is enough for a job throughout, from a breakpoint to ``end``."""
-    return blocked_at(s, row, end, s.job.requested[job]) < 0 and _narrow(s, job, row, end) < 0
+    return blocked_at(s, row, end, s.job.requested[job]) < 0 and _narrow(s, job, row, end)[0] < 0
 
 
 @kernel
-def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
+def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> tuple[int, bool]:
     """Find what is free throughout, from a breakpoint to ``end``; return a breakpoint up to which that is not enough
-    for a job, or -1.
+    for a job, or -1, and whether cores alone are too few there.
 
     Cores are looked at first: they are short most often.
     """
     closed = windows_met(s, s.profile_time[row], end[0])
     cores, last = _open_window(s, job, row, closed), row
-    if s.job.plain[job] == 0 and count_in_window(s, job, closed) < s.job.chunks[job]:
-        return row
+    needs_more = s.job.chunk_gpus[job] + s.job.chunk_memory[job] > 0
+    if needs_more and count_in_window(s, job, closed) < s.job.chunks[job]:
+        return row, False
     while cores >= s.job.requested[job] and _lasts(s, last + 1, end):
         first = last = last + 1
         while last < first + _TOGETHER - 1 and _lasts(s, last + 1, end):
             last += 1
         cores = _keep_cores(s, job, first, last)
     if cores < s.job.requested[job]:
-        return last
+        return last, True
     for later in range(row + 1, last + 1):
         _keep_others(s, job, later)
-    return last if count_in_window(s, job, closed) < s.job.chunks[job] else -1
+    if count_in_window(s, job, closed) < s.job.chunks[job]:
+        return last, False
+    return -1, False
 
 
 @inlined
@@ -91,25 +94,27 @@ def _lasts(s: State, row: int, end: tuple[float, float]) -> bool:
 
 
 @kernel
-def _first_to_last(s: State, job: int, row: int, blocked: int) -> int:
+def _first_to_last(s: State, job: int, row: int, blocked: int, by_cores: bool) -> int:
     """Return the first breakpoint behind a row from which on there is enough for a job up to a later one that blocks it
-    from that row.
+    from that row; enough cores if these alone are too few.
 
     Reservations that begin earlier end later than the one from that row, so this one blocks them, too. Advance
     reservations are left out: with them there is no more.
     """
     first, cores = blocked + 1, _open_window(s, job, blocked, 0)
-    while _is_enough(s, job, cores) and first > row + 2:
+    while _is_enough(s, job, cores, by_cores) and first > row + 2:
         first -= 1
         cores = _keep_cores(s, job, first - 1, first - 1)
-        _keep_others(s, job, first - 1)
-    return first - 1 if _is_enough(s, job, cores) else first
+        if not by_cores:
+            _keep_others(s, job, first - 1)
+    return first - 1 if _is_enough(s, job, cores, by_cores) else first
 
 
 @inlined
-def _is_enough(s: State, job: int, cores: int) -> bool:
-    """Tell whether what is free throughout, with so many cores, is enough for a job outside advance reservations."""
-    if cores < s.job.requested[job] or s.job.plain[job] == 1:
+def _is_enough(s: State, job: int, cores: int, by_cores: bool) -> bool:
+    """Tell whether what is free throughout, with so many cores, is enough for a job outside advance reservations; by
+    the cores alone, or by all that it needs."""
+    if cores < s.job.requested[job] or s.job.plain[job] == 1 or by_cores:
         return cores >= s.job.requested[job]
     return count_in_window(s, job, 0) >= s.job.chunks[job]
 
@@ -118,17 +123,20 @@ def _is_enough(s: State, job: int, cores: int) -> bool:
 def _open_window(s: State, job: int, row: int, closed: int) -> int:
     """Begin with what is free at a breakpoint of the nodes that a job may use; return how many cores that is."""
     place, partition, cores = s.profile_place[row], s.job.partition[job], 0
-    for node in range(s.window_cores.shape[0]):
+    first, end = s.first_node[partition], s.end_node[partition]
+    for node in range(first, end):
         open_to_it = s.node_members[node] >> partition & 1
         if s.node_windows[node] & closed != 0:
             open_to_it = 0
         free = _usable(s, job, node, s.profile_cores[place, node]) * open_to_it
         s.window_cores[node] = free
         cores += free
-    for node in range(s.profile_gpus.shape[1]):
-        s.window_gpus[node] = s.profile_gpus[place, node]
-    for node in range(s.profile_memory.shape[1]):
-        s.window_memory[node] = s.profile_memory[place, node]
+    if s.job.chunk_gpus[job] > 0:
+        for node in range(first, end):
+            s.window_gpus[node] = s.profile_gpus[place, node]
+    if s.job.chunk_memory[job] > 0:
+        for node in range(first, end):
+            s.window_memory[node] = s.profile_memory[place, node]
     return cores
 
 
@@ -144,8 +152,8 @@ def _keep_cores(s: State, job: int, first: int, last: int) -> int:
     return how many these are."""
     place, second = s.profile_place[first], s.profile_place[min(first + 1, last)]
     third, fourth = s.profile_place[min(first + 2, last)], s.profile_place[last]
-    whole, cores = -s.job.whole[job], 0
-    for node in range(s.window_cores.shape[0]):
+    whole, partition, cores = -s.job.whole[job], s.job.partition[job], 0
+    for node in range(s.first_node[partition], s.end_node[partition]):
         free = min(s.profile_cores[place, node], s.profile_cores[second, node])
         later = min(s.profile_cores[third, node], s.profile_cores[fourth, node])
         free = min(s.window_cores[node], min(free, later))
@@ -158,10 +166,11 @@ def _keep_cores(s: State, job: int, first: int, last: int) -> int:
 @inlined
 def _keep_others(s: State, job: int, row: int) -> None:
     """Keep of the GPUs and the memory what is free at another breakpoint, too, if a job needs any."""
-    place = s.profile_place[row]
+    place, partition = s.profile_place[row], s.job.partition[job]
+    first, end = s.first_node[partition], s.end_node[partition]
     if s.job.chunk_gpus[job] > 0:
-        for node in range(s.window_gpus.shape[0]):
+        for node in range(first, end):
             s.window_gpus[node] = min(s.window_gpus[node], s.profile_gpus[place, node])
     if s.job.chunk_memory[job] > 0:
-        for node in range(s.window_memory.shape[0]):
+        for node in range(first, end):
             s.window_memory[node] = min(s.window_memory[node], s.profile_memory[place, node])
