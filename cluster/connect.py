@@ -29,6 +29,8 @@ from faultsweep.errors import InputError, UnreachableError
 
 START_S = 120.0
 """Time in which a worker process has to start."""
+_FAREWELL_S = 5.0
+"""Time in which a client must have left a scheduler that runs already."""
 # Dask closes a worker that is away 15 s after a death, even one that has come back, and died again, since then.
 _PATIENCE = {"distributed.deploy.lost-worker-timeout": "1 day"}
 _REPLACE_AFTER_S = 5.0  # a process that dies is gone for a moment before its nanny starts the next
@@ -267,7 +269,8 @@ def _running(address: str, credentials: Path | None, timeout_s: float) -> Iterat
         yield client
     finally:
         with contextlib.suppress(OSError):  # a scheduler that is gone, or hangs, answers no farewell
-            client.close(timeout=5)
+            client.close(timeout=_FAREWELL_S)
+        client.status = "closed"  # or it is closed again when it is collected, for a minute, and fails with a traceback
 
 
 def _is_host_port(address: str) -> bool:

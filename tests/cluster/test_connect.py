@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +20,7 @@ import distributed
 import psutil
 import pytest
 from distributed.core import Status
+from faultsweep.cluster import connect as connecting
 from faultsweep.cluster.connect import connect, mend_workers, read_credentials, write_credentials
 from faultsweep.cluster.interrupts import handlers_stay
 from tornado.httpclient import HTTPClient, HTTPClientError, HTTPRequest
@@ -199,24 +201,50 @@ def test_credentials_are_for_their_owner_alone(tmp_path):
         read_credentials(path)
 
 
-def test_a_running_cluster_is_reached_by_address_and_by_file(tmp_path):
-    security = write_credentials(tmp_path / "tls.json")
+def _beside_a_scheduler(folder, use):
+    """Return what a function of its address gives while a scheduler runs, which a file of the folder names."""
+    security = write_credentials(folder / "tls.json")
 
     async def serve():
         async with distributed.Scheduler(
             host="127.0.0.1", protocol="tls://", security=security, dashboard=False, port=0, dashboard_address=":0"
         ) as scheduler:
-            (tmp_path / "scheduler.json").write_text(json.dumps({"address": scheduler.address}))
+            (folder / "scheduler.json").write_text(json.dumps({"address": scheduler.address}))
+            return await asyncio.to_thread(use, scheduler.address)
 
-            def use():
-                with connect(scheduler.address, credentials=tmp_path / "tls.json") as client:
-                    first = client.scheduler_info()["address"]
-                with connect(str(tmp_path / "scheduler.json")) as client:
-                    return first, client.scheduler_info()["address"], scheduler.address
+    return asyncio.run(serve())
 
-            return await asyncio.to_thread(use)
 
-    assert len(set(asyncio.run(serve()))) == 1
+def test_a_running_cluster_is_reached_by_address_and_by_file(tmp_path):
+    def use(address):
+        with connect(address, credentials=tmp_path / "tls.json") as client:
+            first = client.scheduler_info()["address"]
+        with connect(str(tmp_path / "scheduler.json")) as client:
+            return first, client.scheduler_info()["address"], address
+
+    assert len(set(_beside_a_scheduler(tmp_path, use))) == 1
+
+
+def test_a_client_that_cannot_be_closed_is_waited_for_once(tmp_path, monkeypatch):
+    """Dask would close it again when it is collected, wait for a minute and print a traceback."""
+    close, ends = distributed.Client._close, threading.Event()
+
+    async def hang(self, fast=False):
+        while not ends.is_set():
+            await asyncio.sleep(0.01)
+        await close(self, fast)
+
+    def use(address):
+        monkeypatch.setattr(distributed.Client, "_close", hang)
+        with connect(address, credentials=tmp_path / "tls.json") as client:
+            assert client.nthreads() == {}
+        began = time.monotonic()
+        client.__del__()
+        ends.set()
+        return time.monotonic() - began
+
+    monkeypatch.setattr(connecting, "_FAREWELL_S", 0.2)
+    assert _beside_a_scheduler(tmp_path, use) < 10
 
 
 @pytest.mark.parametrize("cluster", ["nowhere", "tls://127.0.0.1:1", "missing/scheduler.json", 7])
