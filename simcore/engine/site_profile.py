@@ -17,14 +17,7 @@ def rebuild_nodes(s: State) -> bool:
 
     What is overdue is expected just after now.
     """
-    begin_profile(s)
-    place = s.profile_place[0]
-    for node in range(s.node_cores.shape[0]):
-        s.profile_cores[place, node] = s.free_cores[node]
-    for node in range(s.profile_gpus.shape[1]):
-        s.profile_gpus[place, node] = s.free_gpus[node]
-    for node in range(s.profile_memory.shape[1]):
-        s.profile_memory[place, node] = s.free_memory[node]
+    begin_nodes(s)
     for at in range(s.num_releases):
         first = row_of_release(s, at)
         if first < 0:
@@ -35,6 +28,19 @@ def rebuild_nodes(s: State) -> bool:
         else:
             _add_node(s, -1 - item, first)
     return True
+
+
+@kernel
+def begin_nodes(s: State) -> None:
+    """Make the profile of what is free now, as if nothing came back."""
+    begin_profile(s)
+    place = s.profile_place[0]
+    for node in range(s.node_cores.shape[0]):
+        s.profile_cores[place, node] = s.free_cores[node]
+    for node in range(s.profile_gpus.shape[1]):
+        s.profile_gpus[place, node] = s.free_gpus[node]
+    for node in range(s.profile_memory.shape[1]):
+        s.profile_memory[place, node] = s.free_memory[node]
 
 
 @kernel

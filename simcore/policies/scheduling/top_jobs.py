@@ -16,7 +16,9 @@ from faultsweep.simcore.contract import TORUS, Parameter, Policy, Run
 from faultsweep.simcore.engine.counts import fits_now
 from faultsweep.simcore.engine.events import dequeue_at
 from faultsweep.simcore.engine.jit import kernel
+from faultsweep.simcore.engine.pieces import drop_pieces
 from faultsweep.simcore.engine.profile import blocked_at, point_at, reserved_end, reserved_start
+from faultsweep.simcore.engine.site_profile import begin_nodes
 from faultsweep.simcore.engine.state import TOP_JOBS, State
 from faultsweep.simcore.finders.columns import OVERFLOW
 from faultsweep.simcore.model.machines import FLAT, SITE
@@ -32,10 +34,15 @@ _NO, _YES, _NO_SPACE = range(3)
 @kernel
 def plan_top_jobs(s: State) -> bool:
     """Run one pass; return False if a preallocated list does not fit."""
-    if not rebuild(s):
+    is_whole = s.kind != SITE  # on a site, where that takes long, what comes back is added once a job must wait for it
+    if not is_whole:
+        begin_nodes(s)
+    elif not rebuild(s):
         return False
     for position in range(s.queue_head, s.queue_tail):
         s.job.reserved[s.queue[position]] = np.nan
+        if s.kind == SITE:
+            drop_pieces(s, s.queue[position])
     planned, position = 0, s.queue_head
     while position < s.queue_tail and s.free > 0:  # without free nodes nobody could be kept from starting
         job = s.queue[position]
@@ -45,6 +52,10 @@ def plan_top_jobs(s: State) -> bool:
         if fits == _NO and planned == s.top_jobs:
             position += 1
             continue
+        if fits == _NO and not is_whole:
+            is_whole = True
+            if not rebuild(s):
+                return False
         if not reserve(s, job, no_earlier_than(s, position)):
             return False
         if reserved_start(s, job) != (s.now, 0.0):
