@@ -1365,7 +1365,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "return _YES",
         "jobs behind the top ones are planned on flat machines",
     ),
-    Mutant(TOP, "if fits == _NO and not is_whole:", "if False:", "who must wait is planned as if nothing came back"),
+    Mutant(TOP, "if fits == _NO and not is_complete:", "if False:", "who must wait is planned as if nothing came back"),
     Mutant(
         TOP, "return _YES if has_room(s, job, 0, end) else _NO", "return _YES", "jobs behind the top ones are planned"
     ),

@@ -34,8 +34,8 @@ _NO, _YES, _NO_SPACE = range(3)
 @kernel
 def plan_top_jobs(s: State) -> bool:
     """Run one pass; return False if a preallocated list does not fit."""
-    is_whole = s.kind != SITE  # on a site, where that takes long, what comes back is added once a job must wait for it
-    if not is_whole:
+    is_complete = s.kind != SITE  # on a site, what comes back later is added once a job must wait: that takes long
+    if not is_complete:
         begin_nodes(s)
     elif not rebuild(s):
         return False
@@ -52,8 +52,8 @@ def plan_top_jobs(s: State) -> bool:
         if fits == _NO and planned == s.top_jobs:
             position += 1
             continue
-        if fits == _NO and not is_whole:
-            is_whole = True
+        if fits == _NO and not is_complete:
+            is_complete = True
             if not rebuild(s):
                 return False
         if not reserve(s, job, no_earlier_than(s, position)):
