@@ -61,6 +61,7 @@ SLURM = "simcore/policies/scheduling/slurm.py"
 PIECES = "simcore/engine/pieces.py"
 MOVES = "simcore/policies/node_choice/moves.py"
 SHARED = "simcore/policies/scheduling/shared_nodes.py"
+RECORDS = "simcore/engine/records.py"
 RESERVED = "simcore/policies/scheduling/shared_reservations.py"
 BEST_FIT = "simcore/policies/node_choice/best_fit.py"
 CONSECUTIVE = "simcore/policies/node_choice/consecutive.py"
@@ -365,17 +366,23 @@ MUTANTS: tuple[Mutant, ...] = (
         "nodes of a reservation are chosen by an earlier search",
     ),
     Mutant(
-        UNCHANGED, "if s.last_gain > settled:", "if s.last_gain < 0:", "no reservation of boxes or nodes gets earlier"
+        UNCHANGED,
+        "if s.last_gain[_column_of(s, job)] > settled:",
+        "if settled < -9:",
+        "no reservation of boxes or nodes gets earlier",
     ),
     Mutant(
-        UNCHANGED, "return _could_have_others(s, settled, start, end), start", "return False, start", "none gets others"
+        UNCHANGED,
+        "return _could_have_others(s, job, settled, start, end), start",
+        "return False, start",
+        "none gets others",
     ),
     Mutant(UNCHANGED, "s.preference_changed > settled or ", "", "round-robin goes on from an earlier node"),
     Mutant(UNCHANGED, "or start == (s.now, 0.0)", "", "a box of now is chosen as if it were one of later"),
     Mutant(
         UNCHANGED, "row_not_before(s, end)\n    row", "row_not_before(s, start)\n    row", "gains only before the start"
     ),
-    Mutant(UNCHANGED, "(row >= before or s.profile_free[row] >= needed)", "s.profile_free[row] >= needed", "own nodes"),
+    Mutant(UNCHANGED, "row >= before or _room_at(s, job, row)", "_room_at(s, job, row)", "own nodes"),
     Mutant(
         UNCHANGED,
         "row = enough = enough + 1",
@@ -383,22 +390,41 @@ MUTANTS: tuple[Mutant, ...] = (
         "leaves out a row behind one with too little",
     ),
     Mutant(
-        UNCHANGED, "s.profile_changed[row] > settled", "s.profile_gained[row] > settled", "others took a better box"
+        UNCHANGED,
+        "if s.profile_changed[s.profile_place[row]",
+        "if s.profile_gained[s.profile_place[row]",
+        "others took a better box",
     ),
     Mutant(
         UNCHANGED,
-        "        if gains:\n            s.profile",
-        "        if not gains:\n            s.profile",
+        "        if gains:\n            s.profile_g",
+        "        if not gains:\n            s.profile_g",
         "takes for gains",
     ),
-    Mutant(CONSERVATIVE, "        note_change(s, start, end, True)\n", "", "what moves away is no gain for others"),
-    Mutant(CONSERVATIVE, "    note_change(s, now, end, True)\n", "", "what ends early is no gain"),
+    Mutant(
+        CONSERVATIVE,
+        "ends if stays and ends > start else start, end, members, True)",
+        "ends if stays and ends > start else start, end, members, False)",
+        "what moves away is no gain for others",
+    ),
+    Mutant(CONSERVATIVE, "if stays and ends > start else", "if ends > start else", "... if it gets other nodes, too"),
+    Mutant(
+        CONSERVATIVE, "s.kind == SITE else -1), True)", "s.kind == SITE else -1), False)", "what ends early is no gain"
+    ),
+    Mutant(UNCHANGED, "        members |= s.node_members", "        members &= s.node_members", "... in no partition"),
+    Mutant(UNCHANGED, "if members >> column & 1 == 1:", "if column == 0:", "... but the first"),
     Mutant(CONSERVATIVE, "start < known and not", "not", "the nodes of its own are no gain"),
     Mutant(
-        PROFILE, "max(s.profile_gained[row - 1], s.profile_gained[row])", "s.profile_gained[row - 1]", "a gain is lost"
+        PROFILE,
+        "max(s.profile_gained[before, column], s.profile_gained[place, column])",
+        "s.profile_gained[before, column]",
+        "a gain is lost",
     ),
     Mutant(
-        PROFILE, "max(s.profile_changed[row - 1], s.profile_changed[row])", "s.profile_changed[row - 1]", "a change is"
+        PROFILE,
+        "max(s.profile_changed[before, column], s.profile_changed[place, column])",
+        "s.profile_changed[before, column]",
+        "a change is",
     ),
     Mutant(PROFILE, "    s.profile_place[count] = place\n", "", "a place is used twice"),
     Mutant(ROUND_ROBIN, "    s.preference_changed = s.changes\n", "", "no reservation follows a start"),
@@ -699,11 +725,21 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(PIECES, "or s.down_until[node] > -np.inf:", ":", "nodes that are down come free with a job (slurm)"),
     Mutant(
         PIECES,
-        "cores += s.piece_cores[piece]\n            s.window_cores",
-        "s.window_cores",
+        "        cores += free\n        s.window",
+        "        s.window",
         "cores that come free are not counted (slurm)",
     ),
-    Mutant(PIECES, " and s.down_until[node] == -np.inf:", ":", "... or for a job that waits"),
+    Mutant(SLURM, "is_open if s.down_until[node] == -np.inf else 0", "is_open", "... or for a job that waits"),
+    Mutant(PIECES, "        s.touched[node // SPAN] = 1\n", "", "chunks that come free are not counted (slurm)"),
+    Mutant(PIECES, "            chunks -= s.takes[node]\n", "            chunks -= 0\n", "... are counted twice"),
+    Mutant(SLURM, "    s.touched[:] = 0\n", "    pass\n", "... again after a new count, which changes nothing"),
+    Mutant(
+        SLURM, "            if end > latest:", "            if end >= latest:", "nothing starts at the end of a plan"
+    ),
+    Mutant(
+        SLURM, "if not untried and whole_second", "if whole_second", "a group of ends is cut off before its last one"
+    ),
+    Mutant(SLURM, "        chunks = _UNKNOWN\n    _order", "    _order", "chunks are as before others have left"),
     Mutant(SLURM, "s.open_cores < s.job", "s.open_cores <= s.job", "no job gets all of the open nodes"),
     Mutant(SLURM, "_begin_window(s, job) >= s.job", "_begin_window(s, job) > s.job", "no job gets all that is free"),
     Mutant(SLURM, "        _mark_jobs(s)\n", "        s.marks += 1\n", "where few nodes are open none comes free"),
@@ -943,16 +979,46 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         RESERVED,
-        "        cores = _keep_cores(s, job, first, last)\n",
+        "        chunks += _keep_changed(s, job, last, last)\n",
         "        pass\n",
         "a reservation on a site looks at its beginning only",
     ),
     Mutant(
-        RESERVED,
-        "            s.window_gpus[node] = s.profile_gpus[place, node]\n",
-        "            pass\n",
-        "a search begins with the GPUs of another one",
+        RESERVED, "most - s.span_most[span]\n            s.span_most[span] = most", "most - s.span_most[span]", "again"
     ),
+    Mutant(RESERVED, "    s.record_chunks[record] = chunks\n", "    s.record_chunks[record] = 0\n", "no span has room"),
+    Mutant(
+        RESERVED,
+        "if s.record_shape[record] != s.job.shape[job]:",
+        "if s.record_shape[record] < 0:",
+        "records are as another job found them",
+    ),
+    Mutant(
+        RECORDS,
+        "    s.record_shape[record] = -1\n    _change_node",
+        "    _change_node",
+        "records are as before a node came up",
+    ),
+    Mutant(
+        RECORDS,
+        "    s.record_shape[record] = -1\n    while",
+        "    while",
+        "records are as before something came free",
+    ),
+    Mutant(RECORDS, "        _copy_record(s, span, first)\n", "        pass\n", "a change is also before its time"),
+    Mutant(RECORDS, "        _copy_record(s, span, end)\n", "        pass\n", "a change is also behind its time"),
+    Mutant(
+        RECORDS,
+        "if kept == record or not _is_alike",
+        "if kept >= 0 or not _is_alike",
+        "records that say the same are not shared",
+    ),
+    Mutant(RECORDS, "        if not shares and (last or", "        if (last or", "a record is given back that is used"),
+    Mutant(RECORDS, "] |= ONE << np.uint64(span & 63)", "] |= ZERO", "a change of a span is not seen"),
+    Mutant(
+        RECORDS, "span >> 6] >> np.uint64(span & 63)", "0] >> np.uint64(span & 63)", "... of one behind the first word"
+    ),
+    Mutant(PROFILE, "    give_back_records(s, row)\n", "", "records of the past are never used again"),
     Mutant(BUILD, "(nodes[0], nodes[-1] + 1)", "(nodes[0] + 1, nodes[-1] + 1)", "a partition lacks its first node"),
     Mutant(BUILD, "(nodes[0], nodes[-1] + 1)", "(nodes[0], nodes[-1])", "a partition lacks its last node"),
     Mutant(
@@ -960,37 +1026,37 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(PIECES, "    s.takes[end:] = 0\n", "    pass\n", "nodes behind those of a partition are as for another job"),
     Mutant(
-        RESERVED, "_keep_cores(s, job, first, last)", "_keep_cores(s, job, first, first)", "... at one time of four"
-    ),
-    Mutant(
-        RESERVED, "s.profile_place[min(first + 1, last)]", "s.profile_place[first]", "... not at the second of four"
-    ),
-    Mutant(RESERVED, "s.profile_place[min(first + 2, last)]", "s.profile_place[last]", "... not at the third of four"),
-    Mutant(RESERVED, "], s.profile_place[last]", "], s.profile_place[first]", "... not at the fourth of four"),
-    Mutant(
         RESERVED,
-        "while last < first + _TOGETHER - 1 and",
-        "while last < first + _TOGETHER and",
-        "... skips one of five",
-    ),
-    Mutant(
-        RESERVED,
-        "    return first - 1 if _is_enough(s, job, cores, by_cores) else first\n",
-        "    return blocked + 1\n",
+        "    return first - 1 if chunks >= wanted else first\n\n\n@kernel\ndef _begin_window",
+        "    return blocked + 1\n\n\n@kernel\ndef _begin_window",
         "a reservation on a site skips times at which it could begin",
     ),
     Mutant(
         RESERVED,
-        "min(s.window_gpus[node], s.profile_gpus[place, node])",
-        "s.profile_gpus[place, node]",
-        "a reservation on a site looks at the GPUs of its last breakpoint only",
+        "    return first - 1 if chunks >= wanted else first\n\n\n@kernel\ndef _begin_bound",
+        "    return blocked + 1\n\n\n@kernel\ndef _begin_bound",
+        "... seen from its spans",
     ),
-    Mutant(RESERVED, "        _keep_others(s, job, later)\n", "        pass\n", "... of its first one only"),
     Mutant(
         RESERVED,
-        "    if count_in_window(s, job, closed) < s.job.chunks[job]:\n        return last, False\n",
-        "",
-        "cores of a reservation that are on too many nodes are enough",
+        "there = times_in(s.profile_gpus[record, at], inverse)",
+        "there = s.record_takes[record, at]",
+        "a reservation on a site looks at no GPUs",
+    ),
+    Mutant(
+        RESERVED, "        if start < known and not has", "        if not has", "a new reservation waits for a gain"
+    ),
+    Mutant(
+        RESERVED,
+        "min(s.window_cores[node], free)",
+        "s.window_cores[node]",
+        "nodes are chosen by what is free of them at the beginning",
+    ),
+    Mutant(
+        RESERVED,
+        "                s.takes[node] = 0\n    if",
+        "                pass\n    if",
+        "a job gets nodes of another partition",
     ),
     Mutant(
         "simcore/policies/node_choice/best_fit.py",

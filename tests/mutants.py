@@ -128,6 +128,7 @@ FAST_TESTS = ("tests/test_examples_scheduling.py", "tests/test_examples_failures
               "tests/test_reservations_against_reference.py", "tests/simcore/test_recorded_associations.py",
               "tests/test_slurm_against_reference.py", "tests/test_site_recovery_against_reference.py",
               "tests/test_preemption_against_reference.py", "tests/test_top_jobs_against_reference.py",
+              "tests/test_large_sites_against_reference.py",
               "tests/test_own_scheduler_against_reference.py", "tests/simcore/failures/test_generators.py",
               *(f"tests/test_laws_of_time.py::{name}" for name in LAWS_OF_TIME))  # fmt: skip
 
@@ -157,8 +158,9 @@ NEAR = {
     "finders/": ("tests/simcore/partitions/test_finders.py::test_equal_to_the_reference[columns]",),
     "policies/failures/": ("tests/simcore/failures/test_generators.py",),
     **dict.fromkeys(
-        ("pieces", "shared_", "site_profile", "node_choice/", "engine/bits"),
+        ("pieces", "shared_", "site_profile", "engine/records", "node_choice/", "engine/bits"),
         (
+            "tests/test_large_sites_against_reference.py",
             "tests/simcore/test_shared_nodes.py",
             "tests/test_site_against_reference.py",
             "tests/test_site_recovery_against_reference.py",

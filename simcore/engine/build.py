@@ -46,6 +46,7 @@ _ROWS_OF_FAILURES = State.layout.rows("failures")
 GAINS = 4096
 """Gains of nodes that can be noted, in both generations together (conservative, flat)."""
 _MOST_KEPT = 1 << 24  # bytes of a state of which there is a template: to make a larger one takes little beside its run
+_OF_RECORDS = ("free_record", "record_free", "record_idle", "record_shape", "record_chunks")
 _LARGE = 4096  # footprints from which a machine counts as large
 Jobs = Mapping[str, NDArray[Any]]
 """Arrays of the jobs by name."""
@@ -243,7 +244,7 @@ def _sizes(
         "masks": words,
         "slot_masks": (_slots(machine, config, run, n), words),
         "profile": breakpoints,
-        "profile_index": breakpoints if machine.kind != FLAT else 0,
+        **_changes(machine, breakpoints),
         "profile_masks": (breakpoints, words) if machine.kind == TORUS else (1, 0 if machine.kind == SITE else 1),
         **_plans(machine.site if reserves == st.IN_PLANS else None, breakpoints),
         **_index(machine, breakpoints, n, reserved),
@@ -258,10 +259,20 @@ def _sizes(
     }
 
 
+def _changes(machine: Machine, breakpoints: int) -> dict[str, Any]:
+    """Return the shapes of what is known of breakpoints on machines but flat ones: where the tables have them, and when
+    they changed, by partition of a site."""
+    rows = breakpoints if machine.kind != FLAT else 0
+    columns = 1 if machine.site is None else len(machine.site.whole)
+    tables = dict.fromkeys(("profile_changed", "profile_gained"), (rows, columns))
+    return {"profile_index": rows, "last_gain": (columns,), **tables}
+
+
 def _plans(site: NodeTable | None, breakpoints: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of masks of the nodes of a site: of plans, partitions and advance reservations (slurm)."""
     words = 0 if site is None else -(-len(site.cores) // 64)
     shapes: dict[str, tuple[int, ...]] = {"open_mask": (words,), "for_job": (words,)}
+    shapes["touched"] = (0 if site is None else -(-len(site.cores) // st.SPAN),)
     shapes["partition_masks"] = (0 if site is None else len(site.whole), words)
     shapes["window_masks"] = (0 if site is None else len(site.windows), words)
     return shapes if site is None else {**shapes, "profile_masks": (breakpoints, words)}
@@ -367,16 +378,34 @@ def _site_shapes(site: NodeTable | None, jobs: Jobs, listed: int, suspends: bool
     return {**rows, **tables}
 
 
-def _site_profile(site: NodeTable | None, breakpoints: int, jobs: Jobs) -> dict[str, tuple[int, int]]:
+def _site_profile(site: NodeTable | None, breakpoints: int, jobs: Jobs) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tables of what is free of each node from when on: of GPUs and memory only if a job needs
     any."""
-    shapes = dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), (1, 0))
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), (1, 0))
+    tables = ("profile_records", "profile_most", "more_free", "profile_edges", "record_takes")
+    shapes |= dict.fromkeys(tables, (1, 0))
+    shapes |= {**dict.fromkeys(_OF_RECORDS, (0,)), "span_most": (0,), "partition_spans": (0, 0)}
     if site is not None and breakpoints:
-        shapes["profile_cores"] = breakpoints, len(site.cores)
+        spans = -(-len(site.cores) // st.SPAN)
+        words, records, partitions = -(-spans // 64), breakpoints * spans, len(site.whole)
+        shapes |= {"profile_records": (breakpoints, spans), "profile_edges": (breakpoints, words)}
+        shapes |= {"profile_most": (breakpoints, 2 * partitions), "more_free": (1, 2 * partitions)}
+        shapes |= {"partition_spans": (partitions, words)}
+        shapes |= {**dict.fromkeys(_OF_RECORDS, (records,)), "span_most": (spans,)}
+        shapes["profile_cores"] = shapes["record_takes"] = records, st.SPAN
         for table, demand in (("profile_gpus", "gpus"), ("profile_memory", "memory_mb")):
             if jobs[demand].any():
                 shapes[table] = shapes["profile_cores"]
     return shapes
+
+
+def _shapes_of_demand(jobs: Jobs) -> NDArray[np.int64]:
+    """Return numbers of jobs, shape (jobs,), that are equal if each chunk of two jobs can have the same nodes."""
+    shape = np.zeros(len(jobs["submit_s"]), np.int64)
+    for name in ("partition", "cores", "gpus", "memory_mb", "per_node", "whole"):
+        values, column = np.unique(jobs[name], return_inverse=True)
+        shape = np.unique(shape * len(values) + column, return_inverse=True)[1]
+    return shape
 
 
 def _set_site(s: State, site: NodeTable, jobs: Jobs) -> None:
@@ -385,11 +414,17 @@ def _set_site(s: State, site: NodeTable, jobs: Jobs) -> None:
         getattr(s.job, _OF_DEMAND[name])[:] = jobs[name]
     s.job.first_piece[:] = -1
     others = np.stack([jobs[name] for name in ("gpus", "memory_mb", "per_node", "whole")])
+    s.job.shape[:] = _shapes_of_demand(jobs)
     s.job.plain[:] = (jobs["cores"] == 1) & ~others.any(axis=0)
     s.node_cores[:] = s.free_cores[:] = site.cores
     s.node_gpus[:] = s.free_gpus[:] = site.gpus
     s.node_memory[:] = s.free_memory[:] = site.memory_mb
     s.node_members[:] = site.members
+    for partition in range(len(s.partition_spans)):
+        spans = np.flatnonzero(site.members >> partition & 1) // st.SPAN
+        is_there = np.zeros(s.profile_records.shape[1], np.int64)
+        is_there[spans] = 1
+        s.partition_spans[partition] = _mask_of(is_there, s.partition_spans.shape[1])
     for partition in range(len(s.partition_masks)):
         s.partition_masks[partition] = _mask_of(site.members >> partition & 1, s.partition_masks.shape[1])
     _set_windows(s, site)
@@ -739,6 +774,7 @@ def _set_codes(s: State, machine: Machine, config: Mapping[str, Any], run: Run) 
     s.queue_order = run.code("queue_order")
     s.order_stays = int("utility" not in run.policy("queue_order").kernels)
     s.preemption = run.code("preemption") if machine.site is not None else st.DEFAULT
+    s.chooses_by_room = int(run.policy("node_choice").facts.get("by_room", False))
     s.chooses_in_window = int(s.reserves in (st.ALL_JOBS, st.IN_PLANS, st.TOP_JOBS))
     s.recovery = int(_recovers(run))
     s.hold_nodes = int(config["hold_nodes"])

@@ -10,7 +10,7 @@ import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.cores import share_node, take_cores
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.state import HALTED, LARGER_NEEDED, RUNNING, State
+from faultsweep.simcore.engine.state import HALTED, LARGER_NEEDED, RUNNING, SPAN, State
 
 NO_PIECE = -1
 """Of a job, a node or a piece: none follows."""
@@ -54,8 +54,15 @@ def choose_in_window(s: State, job: int, closed: int) -> bool:
     s.num_chosen = 0
     if count_in_window(s, job, closed) < s.job.chunks[job]:
         return False
-    hooks.choose_nodes(s, job)
+    choose_counted(s, job)
     return True
+
+
+@inlined
+def choose_counted(s: State, job: int) -> None:
+    """Choose nodes for a job, whose chunks that they can take have been counted."""
+    s.num_chosen = 0
+    hooks.choose_nodes(s, job)
 
 
 @kernel
@@ -63,14 +70,65 @@ def count_in_window(s: State, job: int, closed: int) -> int:
     """Set, of each node, how many chunks of a job it can take there; return how many that is in all."""
     if s.job.plain[job] == 1 and closed == 0:
         return _count_cores_there(s, s.job.partition[job])
-    first, end, total = s.first_node[s.job.partition[job]], s.end_node[s.job.partition[job]], 0
+    first, end = s.first_node[s.job.partition[job]], s.end_node[s.job.partition[job]]
     s.takes[:first] = 0
     s.takes[end:] = 0
+    return _count_there(s, job, closed, first, end)
+
+
+@kernel
+def count_touched(s: State, job: int, closed: int, chunks: int) -> int:
+    """Do the same where it was done last, which gave so many chunks, and only the touched spans have changed since."""
+    for span in range(s.touched.shape[0]):
+        if s.touched[span] == 0:
+            continue
+        s.touched[span] = 0
+        first, end = span * SPAN, min(span * SPAN + SPAN, s.takes.shape[0])
+        for node in range(first, end):
+            chunks -= s.takes[node]
+        chunks += _count_there(s, job, closed, first, end)
+    return chunks
+
+
+@kernel
+def _count_there(s: State, job: int, closed: int, first: int, end: int) -> int:
+    """Do the same with the nodes from one on and before another."""
+    total = 0
+    _count_by_cores(s, job, closed, first, end)
+    if s.job.chunk_gpus[job] > 0:
+        inverse = 1.0 / s.job.chunk_gpus[job]
+        for node in range(first, end):
+            s.takes[node] = min(s.takes[node], times_in(s.window_gpus[node], inverse))
+    if s.job.chunk_memory[job] > 0:
+        inverse = 1.0 / s.job.chunk_memory[job]
+        for node in range(first, end):
+            s.takes[node] = min(s.takes[node], times_in(s.window_memory[node], inverse))
     for node in range(first, end):
-        cores, gpus, memory = s.window_cores[node], s.window_gpus[node], s.window_memory[node]
-        s.takes[node] = chunks_within(s, job, node, cores, gpus, memory, closed)
         total += s.takes[node]
     return total
+
+
+@inlined
+def _count_by_cores(s: State, job: int, closed: int, first: int, end: int) -> None:
+    """Set, of each node of some, how many chunks of a job it can take there if it has all else."""
+    partition, inverse, whole = s.job.partition[job], 1.0 / s.job.chunk_cores[job], -s.job.whole[job]
+    most = s.job.chunks_per_node[job] if s.job.chunks_per_node[job] > 0 else s.nodes
+    for node in range(first, end):
+        cores = max(s.window_cores[node], 0)
+        cores *= s.node_members[node] >> partition & 1
+        cores = cores if cores >= s.node_cores[node] & whole else 0
+        cores = cores if s.node_windows[node] & closed == 0 else 0
+        s.takes[node] = min(times_in(cores, inverse), most)
+
+
+@inlined
+def times_in(available: int, inverse: float) -> int:
+    """Return how many times a need is in what is available, of which 1 / the need is given.
+
+    Half of one more than is there is exact up to 2^50, and no rounding brings it over or under a whole number of times.
+    In this way vector instructions can divide.
+    """
+    return np.int64((available + 0.5) * inverse)  # type: ignore[return-value]  # int when compiled
 
 
 @inlined
@@ -98,20 +156,26 @@ def free_in_window(s: State, running: int) -> bool:
 
 @kernel
 def free_for(s: State, running: int, job: int) -> tuple[bool, int]:
-    """Do the same with what a waiting job needs of them; return, too, how many cores that is."""
-    found, cores, piece = False, 0, s.job.first_piece[running]
+    """Do the same with what a waiting job needs of them, and note the spans that it touches; return, too, how many
+    cores that is. None of the open nodes may be down.
+
+    A branch for nodes that are not open would be guessed wrongly too often.
+    """
+    found, cores, piece = 0, 0, s.job.first_piece[running]
     needs_more = s.job.chunk_gpus[job] + s.job.chunk_memory[job] > 0
     while piece >= 0:
         node = s.piece_node[piece]
-        if s.open_node[node] == 1 and s.down_until[node] == -np.inf:
-            found = True
-            cores += s.piece_cores[piece]
-            s.window_cores[node] += s.piece_cores[piece]
-            if needs_more:
-                s.window_gpus[node] += s.piece_gpus[piece]
-                s.window_memory[node] += s.piece_memory[piece]
+        is_open = s.open_node[node]
+        free = s.piece_cores[piece] & -is_open
+        found |= is_open
+        cores += free
+        s.window_cores[node] += free
+        s.touched[node // SPAN] = 1
+        if needs_more:
+            s.window_gpus[node] += s.piece_gpus[piece]
+            s.window_memory[node] += s.piece_memory[piece]
         piece = s.piece_next[piece]
-    return found, cores
+    return found == 1, cores
 
 
 @inlined

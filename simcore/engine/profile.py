@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 from faultsweep.simcore.engine.allocation import expected_end
-from faultsweep.simcore.engine.bits import ONE
+from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.records import give_back_records
 from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.placement.rules import occupy, vacate
 
@@ -51,7 +52,9 @@ def begin_profile(s: State) -> None:
     s.rebuilt = s.now
     set_point(s, 0, (s.now, 0.0))
     s.profile_free[0] = s.free
-    s.profile_changed[0] = s.profile_gained[0] = s.changes
+    place = s.profile_place[0]
+    for column in range(s.profile_gained.shape[1]):
+        s.profile_changed[place, column] = s.profile_gained[place, column] = s.changes
 
 
 @kernel
@@ -142,25 +145,28 @@ def _copy_row(s: State, source: int, target: int) -> None:
     """Copy all of a row but its place."""
     set_point(s, target, point_at(s, source))
     s.profile_free[target] = s.profile_free[source]
-    s.profile_changed[target], s.profile_gained[target] = s.profile_changed[source], s.profile_gained[source]
 
 
 @inlined
 def _copy_tables(s: State, source: int, target: int) -> None:
-    """Copy what the tables have at one place to another one."""
+    """Copy what the tables have at one place to another one, of the breakpoint behind it."""
     for column in range(s.profile_masks.shape[1]):
         s.profile_masks[target, column] = s.profile_masks[source, column]
-    for node in range(s.profile_cores.shape[1]):
-        s.profile_cores[target, node] = s.profile_cores[source, node]
-    for node in range(s.profile_gpus.shape[1]):
-        s.profile_gpus[target, node] = s.profile_gpus[source, node]
-    for node in range(s.profile_memory.shape[1]):
-        s.profile_memory[target, node] = s.profile_memory[source, node]
+    for span in range(s.profile_records.shape[1]):
+        s.profile_records[target, span] = s.profile_records[source, span]
+    for column in range(s.profile_gained.shape[1]):
+        s.profile_changed[target, column] = s.profile_changed[source, column]
+        s.profile_gained[target, column] = s.profile_gained[source, column]
+    for word in range(s.profile_edges.shape[1]):
+        s.profile_edges[target, word] = ZERO
+    for column in range(s.profile_most.shape[1]):
+        s.profile_most[target, column] = s.profile_most[source, column]
 
 
 @kernel
 def _drop_row(s: State, row: int) -> None:
     """Drop a breakpoint; its place in the tables is the next to be used."""
+    give_back_records(s, row)
     place, count = s.profile_place[row], s.num_profile - 1
     for later in range(row, count):
         _copy_row(s, later + 1, later)
@@ -247,15 +253,10 @@ def merge_at(s: State, row: int) -> None:
     for column in range(s.profile_masks.shape[1]):
         if s.profile_masks[place, column] != s.profile_masks[before, column]:
             return
-    for node in range(s.profile_cores.shape[1]):
-        if s.profile_cores[place, node] != s.profile_cores[before, node]:
+    for span in range(s.profile_records.shape[1]):
+        if s.profile_records[place, span] != s.profile_records[before, span]:
             return
-    for node in range(s.profile_gpus.shape[1]):
-        if s.profile_gpus[place, node] != s.profile_gpus[before, node]:
-            return
-    for node in range(s.profile_memory.shape[1]):
-        if s.profile_memory[place, node] != s.profile_memory[before, node]:
-            return
-    s.profile_changed[row - 1] = max(s.profile_changed[row - 1], s.profile_changed[row])
-    s.profile_gained[row - 1] = max(s.profile_gained[row - 1], s.profile_gained[row])
+    for column in range(s.profile_gained.shape[1]):
+        s.profile_changed[before, column] = max(s.profile_changed[before, column], s.profile_changed[place, column])
+        s.profile_gained[before, column] = max(s.profile_gained[before, column], s.profile_gained[place, column])
     _drop_row(s, row)

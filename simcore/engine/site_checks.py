@@ -223,13 +223,45 @@ class SiteChecker(Checker):
             for start, end, pieces in spans:
                 if start <= point < end:
                     np.subtract.at(free, pieces[:, 0], pieces[:, 1:])
-            place = state.profile_place[row]
+            records = state.profile_records[state.profile_place[row]]
             tables: list[NDArray[Any]] = [state.profile_cores, state.profile_gpus, state.profile_memory]
             # Those of GPUs and memory are empty where no job needs any.
-            differs = any(table.size and (table[place] != free[:, at]).any() for at, table in enumerate(tables))
+            noted = [table[records].reshape(-1)[: len(free)] for table in tables if table.size]
+            kinds = [at for at, table in enumerate(tables) if table.size]
+            differs = any((table != free[:, at]).any() for at, table in zip(kinds, noted, strict=True))
             if (free < 0).any() or differs or state.profile_free[row] != free[:, 0].sum():
-                noted = state.profile_cores[place].tolist()
-                return f"at {point} the free cores are {free[:, 0].tolist()}, noted {noted}"
+                return f"at {point} the free cores are {free[:, 0].tolist()}, noted {noted[0].tolist()}"
+        return self._check_records()
+
+    def _check_records(self) -> str:
+        """Breakpoints that follow each other share a record if they say the same, and no others do; their cores are
+        counted; all records that have been used are in use or free."""
+        state = self.state
+        most = np.zeros((int(state.num_profile), state.profile_most.shape[1]), np.int64)
+        places = state.profile_place[: state.num_profile]
+        rows = state.profile_records[places]
+        for span, used in enumerate(rows.T):
+            tables = (state.profile_cores, state.profile_gpus, state.profile_memory)
+            noted = [table[used] for table in tables if table.size]
+            alike = np.all([(each[1:] == each[:-1]).all(axis=1) for each in noted], axis=0)
+            if 1 + np.count_nonzero(~alike) != len(np.unique(used)) or (alike != (np.diff(used) == 0)).any():
+                return f"breakpoints have the records {used.tolist()} of span {span}"
+            all_cores = state.node_cores[span * st.SPAN : (span + 1) * st.SPAN]
+            cores = noted[0][:, : len(all_cores)]
+            counts = np.stack([cores.sum(axis=1), (cores * (cores == all_cores)).sum(axis=1)], axis=1)
+            if (counts != np.stack([state.record_free[used], state.record_idle[used]], axis=1)).any():
+                return f"the free and idle cores of span {span} are {counts.tolist()}, not as counted"
+            edges = state.profile_edges[places, span >> 6] >> np.uint64(span & 63) & np.uint64(1)
+            if (edges[1:] == alike).any():
+                return f"span {span} changes at the breakpoints {np.flatnonzero(~alike) + 1}, noted {edges.tolist()}"
+            members = state.partition_spans[:, span >> 6] >> np.uint64(span & 63) & np.uint64(1)
+            most += (members.astype(np.int64)[:, np.newaxis] * counts[:, np.newaxis]).reshape(most.shape)
+        if (most != state.profile_most[places]).any():
+            return f"partitions have at most {most.tolist()} cores, noted {state.profile_most[places].tolist()}"
+        free = state.free_record[: int(state.num_free_records)]
+        every = np.concatenate([np.unique(rows), free])
+        if len(every) != state.num_records or len(np.unique(every)) < len(every):
+            return f"of {state.num_records} records {np.unique(rows).tolist()} are used and {free.tolist()} free"
         return ""
 
     def _reserved_end(self, job: int, start: tuple[float, float]) -> tuple[float, float]:

@@ -5,10 +5,11 @@ Points in time and breakpoints are those of ``profile.py``. ``profile_free`` cou
 
 from __future__ import annotations
 
-from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.jit import kernel
 from faultsweep.simcore.engine.pieces import waited_for
 from faultsweep.simcore.engine.profile import begin_profile, merge_at, row_of_release, rows_between
-from faultsweep.simcore.engine.state import State
+from faultsweep.simcore.engine.records import begin_records, change_record, free_in_record, own_record, share_record
+from faultsweep.simcore.engine.state import SPAN, State
 
 
 @kernel
@@ -34,27 +35,22 @@ def rebuild_nodes(s: State) -> bool:
 def begin_nodes(s: State) -> None:
     """Make the profile of what is free now, as if nothing came back."""
     begin_profile(s)
-    place = s.profile_place[0]
-    for node in range(s.node_cores.shape[0]):
-        s.profile_cores[place, node] = s.free_cores[node]
-    for node in range(s.profile_gpus.shape[1]):
-        s.profile_gpus[place, node] = s.free_gpus[node]
-    for node in range(s.profile_memory.shape[1]):
-        s.profile_memory[place, node] = s.free_memory[node]
+    begin_records(s)
 
 
 @kernel
 def _add_node(s: State, node: int, first: int) -> None:
     """Free a node that is down, from a breakpoint on, but for what jobs that wait for it will have."""
     cores, gpus, memory = waited_for(s, node)
+    cores, gpus, memory = s.node_cores[node] - cores, s.node_gpus[node] - gpus, s.node_memory[node] - memory
+    span, row = node // SPAN, first
+    while row < s.num_profile:
+        end = own_record(s, span, row, s.num_profile)
+        free_in_record(s, node, row, end, cores, gpus, memory)
+        row = end
+    share_record(s, span, first)
     for row in range(first, s.num_profile):
-        s.profile_free[row] += s.node_cores[node] - cores
-        place = s.profile_place[row]
-        s.profile_cores[place, node] += s.node_cores[node] - cores
-        if s.profile_gpus.shape[1] > 0:
-            s.profile_gpus[place, node] += s.node_gpus[node] - gpus
-        if s.profile_memory.shape[1] > 0:
-            s.profile_memory[place, node] += s.node_memory[node] - memory
+        s.profile_free[row] += cores
 
 
 @kernel
@@ -62,31 +58,21 @@ def _add_pieces(s: State, job: int, first: int, last: int, sign: int) -> None:
     """Free the pieces of a job between two breakpoints, or take them (sign -1)."""
     total, piece = 0, s.job.first_piece[job]
     while piece >= 0:
-        node, cores = s.piece_node[piece], sign * s.piece_cores[piece]
-        for row in range(first, last):
-            s.profile_cores[s.profile_place[row], node] += cores
-        if s.profile_gpus.shape[1] > 0:
-            _add_gpus(s, node, first, last, sign * s.piece_gpus[piece])
-        if s.profile_memory.shape[1] > 0:
-            _add_memory(s, node, first, last, sign * s.piece_memory[piece])
+        span, behind, cores = s.piece_node[piece] // SPAN, piece, 0
+        while behind >= 0 and s.piece_node[behind] // SPAN == span:
+            cores += sign * s.piece_cores[behind]
+            behind = s.piece_next[behind]
+        row = first
+        while row < last:
+            end = own_record(s, span, row, last)
+            change_record(s, span, row, end, piece, behind, sign)
+            row = end
+        share_record(s, span, last)
+        share_record(s, span, first)
         total += cores
-        piece = s.piece_next[piece]
+        piece = behind
     for row in range(first, last):
         s.profile_free[row] += total
-
-
-@inlined
-def _add_gpus(s: State, node: int, first: int, last: int, gpus: int) -> None:
-    """Free GPUs of a node between two breakpoints."""
-    for row in range(first, last):
-        s.profile_gpus[s.profile_place[row], node] += gpus
-
-
-@inlined
-def _add_memory(s: State, node: int, first: int, last: int, memory: int) -> None:
-    """Free memory of a node between two breakpoints, MiB."""
-    for row in range(first, last):
-        s.profile_memory[s.profile_place[row], node] += memory
 
 
 @kernel

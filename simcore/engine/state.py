@@ -121,6 +121,7 @@ THEN_FREE = 2  # profile_masks: midplanes and wires that are free then
 # --- indices on a flat machine: of the profile (conservative) and of long queues (EASY) ----------------------------
 LEVELS = 8  # of numbers of nodes
 BLOCK = 64  # jobs
+SPAN = 32  # nodes of which the profile of a site has one record
 LENGTHS = 64  # classes of lengths of time: below 1 s, then from 1 s, 1.4 s, 2 s, 2.8 s, 4 s, ... on
 
 # --- what policies are to the engine: the numbers of policies are their places in their roles, 0 the default's --------
@@ -232,6 +233,7 @@ class Jobs(CommonJobs):
     whole: IntOfSiteJob  # whether it shares its nodes with no other job
     partition: IntOfSiteJob  # of the site
     marked: IntOfSiteJob  # the last of these times at which it was (slurm)
+    shape: IntOfSiteJob  # the same of all jobs of which each chunk can have the same nodes
     plain: IntOfSiteJob  # whether its chunks are single cores of any nodes of the partition, and nothing else
     first_piece: IntOfSiteJob  # of the list of what it holds; -1: nothing
     suspensions: IntOfSiteJob  # times that it was suspended for another job
@@ -375,8 +377,11 @@ class State(Common):
     dropped_now: int  # ... the first of those that have been dropped since gains were last forgotten ...
     dropped_before: int  # ... and of those before them
     changes: int  # of the profile, and of what a choice of nodes prefers, so far (conservative, torus and site) ...
-    last_gain: int  # ... how many there were when something last came back ...
-    preference_changed: int  # ... and when a choice of nodes last began to prefer others though the same are free
+    preference_changed: (
+        int  # ... how many there were when a choice of nodes last began to prefer others though the same are free
+    )
+    num_records: int  # records of the profile that have been used (conservative and top-jobs, site) ...
+    num_free_records: int  # ... and entries of free_record
     num_reserved: int  # waiting jobs that have a reservation (conservative, flat)
     compressed: int  # passes that have made reservations earlier (conservative, flat)
     missed: int  # whether the start of a reservation is past (conservative, flat)
@@ -463,6 +468,7 @@ class State(Common):
     ends_ordered: int  # whether expected ends of one second are in the order of the list of jobs (slurm)
     marks: int  # how often jobs have been marked that hold anything of the open nodes (slurm)
     open_cores: int  # cores of the nodes that are open to the job that is looked at, idle or not (slurm)
+    chooses_by_room: int  # whether nodes are chosen by what is free of them, and not only by the chunks that they take
     chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
     limited: int  # whether running jobs are limited: only then the fields of limits mean anything
     left_at: float  # when a preempted job left last, s: a main pass follows at once (slurm)
@@ -527,8 +533,6 @@ class State(Common):
     profile_time: ProfileRow  # a time ...
     profile_rank: ProfileRow  # ... and 0, or 1 for just after it, and so on
     profile_free: ProfileRow  # nodes (torus); cores (site)
-    profile_changed: ProfileIndex  # how many changes of the profile there were when it last changed ...
-    profile_gained: ProfileIndex  # ... and when something last came back to it
     profile_place: ProfileIndex  # where the tables have it; behind the last breakpoint, places that are not used
 
     # profile of a flat machine (conservative): engine/counts.py, by breakpoint ...
@@ -562,12 +566,29 @@ class State(Common):
     plane: MaskRow  # scratch of the finder (torus)
     movers: MaskRow  # scratch: nodes of the jobs that may move to safer ones (flat, lff)
     slot_masks: BitTable  # (slots, words): the nodes of a running job each (flat)
+    # (breakpoints, partitions of a site or 1), at its place: how many changes of the profile there were ...
+    profile_changed: IntTable  # ... when anything last changed there ...
+    profile_gained: IntTable  # ... and when something last came back
+    last_gain: IntVector  # (partitions or 1,): the same, anywhere
     # (breakpoints, words): free nodes from each breakpoint on, at its place (torus); under slurm: those in no plan
     profile_masks: BitTable
-    # (breakpoints, nodes): what is free of each node from each breakpoint on, at its place (site)
-    profile_cores: HalfIntTable
-    profile_gpus: IntTable
+    # what is free of each node of a site from each breakpoint on: engine/records.py
+    profile_records: HalfIntTable  # (breakpoints, spans): record of each span, at the place of the breakpoint
+    # (breakpoints, 2 partitions), at the place of the breakpoint: cores of those spans that are free, and in idle nodes
+    profile_most: HalfIntTable
+    more_free: HalfIntTable  # (1, 2 partitions): scratch, what they have more
+    profile_edges: BitTable  # (breakpoints, words), there, too: spans with another record than at the one before it
+    partition_spans: BitTable  # (partitions, words): spans with nodes of each
+    span_most: IntVector  # (spans,): scratch, chunks that each can take throughout a reservation at most
+    record_shape: IntVector  # (records,): the shape of the job for which it was looked at last; -1: changed since ...
+    record_chunks: IntVector  # ... chunks of such jobs that its nodes can take ...
+    record_takes: HalfIntTable  # ... (records, SPAN): each of them
+    record_free: IntVector  # (records,): free cores ...
+    record_idle: IntVector  # ... and those of idle nodes
+    profile_cores: HalfIntTable  # (records, SPAN)
+    profile_gpus: HalfIntTable
     profile_memory: IntTable  # ... MiB
+    free_record: IntVector  # (records,): stack of those that have been used and are not now
     footprints: BitTables  # (2, intervals of x, intervals of y)
     extents: IntTable  # (2, intervals of x): longest interval of y at which a row of footprints is not empty
     boxes: IntTables  # (3 or 4, capacity, 7): maximal free boxes
@@ -583,8 +604,9 @@ class State(Common):
     free_gpus: NodeRow
     free_memory: NodeRow
     lacking: NodeRow  # cores of it that suspended jobs do not keep, though they are theirs (suspend)
-    open_node: NodeRow  # scratch: whether no plan has it while the job that is looked at would (slurm) ...
+    open_node: NodeRow  # scratch: whether it is up and no plan has it while the job that is looked at would (slurm) ...
     open_mask: BitVector  # ... the same as a mask ...
+    touched: IntVector  # (spans,): scratch, whether something came free of it since chunks were counted (slurm)
     for_job: BitVector  # ... of the nodes of this one, scratch, too
     partition_masks: BitTable  # (partitions, words): nodes of each partition (slurm)
     window_masks: BitTable  # (advance reservations, words): nodes of each (slurm)

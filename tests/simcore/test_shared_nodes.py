@@ -472,6 +472,10 @@ def add(name, place, more):
     return corrupt
 
 
+def forget_a_record(state):
+    state.num_records += 1
+
+
 def count_one_more(state):
     state.finished += 1
 
@@ -484,6 +488,10 @@ def count_one_more(state):
         ("fcfs", count_one_more, "cores: 1 finished jobs are counted and there are 0"),
         ("backfill", add("head_extra", 0, -99), "reservations: at the reservation of job 2 the free cores are"),
         ("conservative", add("profile_cores", (0, 0), 1), "profile: "),
+        ("conservative", add("record_idle", 0, 1), "profile: the free and idle cores of span 0 are "),
+        ("conservative", add("profile_most", (0, 0), 1), "profile: partitions have at most "),
+        ("conservative", add("profile_edges", slice(None), 1), "profile: span 0 changes at the breakpoints "),
+        ("conservative", forget_a_record, "profile: of "),
         ("slurm", add("first_tick", slice(None), 0.25), "ticks: job 0 starts between the ticks of all passes"),
     ],
 )

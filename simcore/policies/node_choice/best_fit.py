@@ -48,4 +48,5 @@ POLICY = Policy(
     "The node that can take all of the job and has the fewest free cores; else those that can take most (site).",
     machines=(SITE,),
     kernels={"choose_nodes": choose_best_fit},
+    facts={"by_room": True},
 )

@@ -80,4 +80,5 @@ POLICY = Policy(
     aliases=("cons-tres",),
     machines=(SITE,),
     kernels={"choose_nodes": choose_consecutive},
+    facts={"by_room": True},
 )

@@ -56,7 +56,14 @@ from faultsweep.simcore.policies.scheduling.counts import (
 from faultsweep.simcore.policies.scheduling.dominance import NOBODY, no_earlier_than
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.policies.scheduling.shared_reservations import reserve_nodes, start_over_nodes
-from faultsweep.simcore.policies.scheduling.unchanged import NEVER, could_change, has_gained, note_change, note_reserved
+from faultsweep.simcore.policies.scheduling.unchanged import (
+    NEVER,
+    could_change,
+    has_gained,
+    members_of,
+    note_change,
+    note_reserved,
+)
 
 
 @kernel
@@ -169,13 +176,14 @@ def _reserve_again(s: State, job: int, point: tuple[float, float], settled: int)
     """Reserve the earliest start from a point on for a job that has a reservation, which was the earliest when there
     were ``settled`` changes; return False if a list does not fit."""
     start = reserved_start(s, job)
-    end = reserved_end(s, job, start)
+    end, members = reserved_end(s, job, start), 1
     if s.kind == SITE:
         old = s.job.first_piece[job]
+        members = members_of(s, old)
         if not vacate_nodes(s, job, start, end):
             return False
         s.job.first_piece[job] = NO_PIECE
-        done = reserve_nodes(s, job, point)
+        done = reserve_nodes(s, job, point, start, settled)
         stays = done and are_alike(s, old, s.job.first_piece[job])
         drop_list(s, old)
     else:
@@ -185,7 +193,8 @@ def _reserve_again(s: State, job: int, point: tuple[float, float], settled: int)
         done = _reserve_box(s, job, point, start, settled)
         stays = s.job.reserved_box[job] == box
     if done and not (stays and reserved_start(s, job) == start):
-        note_change(s, start, end, True)
+        ends = reserved_end(s, job, reserved_start(s, job))
+        note_change(s, ends if stays and ends > start else start, end, members, True)
         note_reserved(s, job)
     return done
 
@@ -199,7 +208,9 @@ def reserve(s: State, job: int, bound: int) -> bool:
     if s.kind == FLAT:
         return reserve_count(s, job, bound)
     point = reserved_start(s, bound) if bound != NOBODY else point_at(s, 0)
-    return reserve_nodes(s, job, point) if s.kind == SITE else _reserve_box(s, job, point, point, NEVER)
+    if s.kind == SITE:
+        return reserve_nodes(s, job, point, point, NEVER)
+    return _reserve_box(s, job, point, point, NEVER)
 
 
 @kernel
@@ -216,7 +227,7 @@ def _reserve_box(s: State, job: int, point: tuple[float, float], known: tuple[fl
         if blocked >= 0:
             row = blocked + 1
             continue
-        if start < known and not has_gained(s, row, end, settled):
+        if start < known and not has_gained(s, job, row, end, settled):
             row += 1
             continue
         box = window_box(s, job, row, end)
@@ -317,7 +328,7 @@ def note_early_finish(s: State, job: int) -> bool:
         fits = vacate_nodes(s, job, now, end)
     else:
         fits = vacate_profile(s, now, end, s.job.allocated[job], s.job.box[job])
-    note_change(s, now, end, True)
+    note_change(s, now, end, members_of(s, s.job.first_piece[job] if s.kind == SITE else -1), True)
     return fits
 
 

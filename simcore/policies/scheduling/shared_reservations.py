@@ -6,22 +6,22 @@ nodes that are free throughout those of the node choice.
 
 from __future__ import annotations
 
+import numpy as np
 from faultsweep.simcore.engine import hooks
+from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.pieces import count_in_window, drop_pieces, reserve_pieces, windows_met
+from faultsweep.simcore.engine.pieces import drop_pieces, reserve_pieces, times_in, windows_met
 from faultsweep.simcore.engine.profile import (
-    blocked_at,
     breakpoint_at,
     note_reservation,
     point_at,
     reserved_end,
     row_in_force,
 )
+from faultsweep.simcore.engine.records import end_of_span, most_column, record_of
 from faultsweep.simcore.engine.site_profile import occupy_nodes, rebuild_nodes
-from faultsweep.simcore.engine.state import State
-
-_TOGETHER = 4
-"""Breakpoints that are looked at together."""
+from faultsweep.simcore.engine.state import SPAN, State
+from faultsweep.simcore.policies.scheduling.unchanged import has_gained
 
 
 @kernel
@@ -33,8 +33,11 @@ def start_over_nodes(s: State) -> bool:
 
 
 @kernel
-def reserve_nodes(s: State, job: int, point: tuple[float, float]) -> bool:
-    """Reserve the earliest start from a point on, and nodes, for a job; return False if a list does not fit."""
+def reserve_nodes(s: State, job: int, point: tuple[float, float], known: tuple[float, float], settled: int) -> bool:
+    """Reserve the earliest start from a point on, and nodes, for a job; return False if a list does not fit.
+
+    Before a point ``known`` there was too little for it when there were ``settled`` changes.
+    """
     for window in range(s.num_windows):
         if s.window_end[window] > s.now and breakpoint_at(s, (s.window_end[window], 0.0)) < 0:
             return False
@@ -42,13 +45,21 @@ def reserve_nodes(s: State, job: int, point: tuple[float, float]) -> bool:
     while blocked >= 0:  # from the last breakpoint on nothing is held
         start = point_at(s, row)
         end = reserved_end(s, job, start)
-        blocked = blocked_at(s, row, end, s.job.requested[job])
+        if start < known and not has_gained(s, job, row, end, settled):
+            row += 1
+            continue
+        blocked = _short_at(s, job, row, end)
         if blocked >= 0:
             row = blocked + 1
             continue
-        blocked, by_cores = _narrow(s, job, row, end)
+        blocked = _bound(s, job, row, end)
         if blocked >= 0:
-            row = row + 1 if blocked == row else _first_to_last(s, job, row, blocked, by_cores)
+            row = row + 1 if blocked == row else _first_within_bound(s, job, row, blocked)
+            continue
+        blocked = _narrow(s, job, row, end)
+        if blocked >= 0:
+            row = row + 1 if blocked == row else _first_to_last(s, job, row, blocked)
+    _finish_window(s, job, row, end)
     s.num_chosen = 0
     hooks.choose_nodes(s, job)
     note_reservation(s, job, start)
@@ -58,33 +69,19 @@ def reserve_nodes(s: State, job: int, point: tuple[float, float]) -> bool:
 @kernel
 def has_room(s: State, job: int, row: int, end: tuple[float, float]) -> bool:
     """Tell whether there is enough for a job throughout, from a breakpoint to ``end``."""
-    return blocked_at(s, row, end, s.job.requested[job]) < 0 and _narrow(s, job, row, end)[0] < 0
+    return _short_at(s, job, row, end) < 0 and _bound(s, job, row, end) < 0 and _narrow(s, job, row, end) < 0
 
 
 @kernel
-def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> tuple[int, bool]:
-    """Find what is free throughout, from a breakpoint to ``end``; return a breakpoint up to which that is not enough
-    for a job, or -1, and whether cores alone are too few there.
-
-    Cores are looked at first: they are short most often.
-    """
-    closed = windows_met(s, s.profile_time[row], end[0])
-    cores, last = _open_window(s, job, row, closed), row
-    needs_more = s.job.chunk_gpus[job] + s.job.chunk_memory[job] > 0
-    if needs_more and count_in_window(s, job, closed) < s.job.chunks[job]:
-        return row, False
-    while cores >= s.job.requested[job] and _lasts(s, last + 1, end):
-        first = last = last + 1
-        while last < first + _TOGETHER - 1 and _lasts(s, last + 1, end):
-            last += 1
-        cores = _keep_cores(s, job, first, last)
-    if cores < s.job.requested[job]:
-        return last, True
-    for later in range(row + 1, last + 1):
-        _keep_others(s, job, later)
-    if count_in_window(s, job, closed) < s.job.chunks[job]:
-        return last, False
-    return -1, False
+def _short_at(s: State, job: int, row: int, end: tuple[float, float]) -> int:
+    """Return the last breakpoint before ``end``, from a row on, from which on the partition of a job has too few free
+    cores for it, wherever they are; -1 if there is none."""
+    short, column, wanted = -1, most_column(s, job), s.job.requested[job]
+    while _lasts(s, row, end):
+        if s.profile_most[s.profile_place[row], column] < wanted:
+            short = row
+        row += 1
+    return short
 
 
 @inlined
@@ -94,83 +91,199 @@ def _lasts(s: State, row: int, end: tuple[float, float]) -> bool:
 
 
 @kernel
-def _first_to_last(s: State, job: int, row: int, blocked: int, by_cores: bool) -> int:
-    """Return the first breakpoint behind a row from which on there is enough for a job up to a later one that blocks it
-    from that row; enough cores if these alone are too few.
-
-    Reservations that begin earlier end later than the one from that row, so this one blocks them, too. Advance
-    reservations are left out: with them there is no more.
-    """
-    first, cores = blocked + 1, _open_window(s, job, blocked, 0)
-    while _is_enough(s, job, cores, by_cores) and first > row + 2:
-        first -= 1
-        cores = _keep_cores(s, job, first - 1, first - 1)
-        if not by_cores:
-            _keep_others(s, job, first - 1)
-    return first - 1 if _is_enough(s, job, cores, by_cores) else first
-
-
-@inlined
-def _is_enough(s: State, job: int, cores: int, by_cores: bool) -> bool:
-    """Tell whether what is free throughout, with so many cores, is enough for a job outside advance reservations; by
-    the cores alone, or by all that it needs."""
-    if cores < s.job.requested[job] or s.job.plain[job] == 1 or by_cores:
-        return cores >= s.job.requested[job]
-    return count_in_window(s, job, 0) >= s.job.chunks[job]
+def _bound(s: State, job: int, row: int, end: tuple[float, float]) -> int:
+    """Find how many chunks of a job each span can take throughout at most, from a breakpoint to ``end``; return a
+    breakpoint up to which that is not enough, or -1."""
+    last, wanted = row, s.job.chunks[job]
+    chunks = _begin_bound(s, job, row)
+    while chunks >= wanted and _lasts(s, last + 1, end):
+        last += 1
+        chunks += _keep_bound(s, job, last, last)
+    return last if chunks < wanted else -1
 
 
 @kernel
-def _open_window(s: State, job: int, row: int, closed: int) -> int:
-    """Begin with what is free at a breakpoint of the nodes that a job may use; return how many cores that is."""
-    place, partition, cores = s.profile_place[row], s.job.partition[job], 0
-    first, end = s.first_node[partition], s.end_node[partition]
+def _first_within_bound(s: State, job: int, row: int, blocked: int) -> int:
+    """Return the first breakpoint behind a row from which on the spans can take enough of a job up to a later one that
+    blocks it from that row.
+
+    Reservations that begin earlier end later than the one from that row, so this one blocks them, too.
+    """
+    first, wanted = blocked + 1, s.job.chunks[job]
+    chunks = _begin_bound(s, job, blocked)
+    while chunks >= wanted and first > row + 2:
+        first -= 1
+        chunks += _keep_bound(s, job, first - 1, first)
+    return first - 1 if chunks >= wanted else first
+
+
+@kernel
+def _begin_bound(s: State, job: int, row: int) -> int:
+    """Begin with the chunks of a job that each span can take at a breakpoint; return how many these are."""
+    chunks, partition = 0, s.job.partition[job]
+    for word in range(s.partition_spans.shape[1]):
+        spans = s.partition_spans[partition, word]
+        while spans != ZERO:
+            span = 64 * word + lowest_bit(spans)
+            spans &= spans - ONE
+            s.span_most[span] = _chunks_in(s, job, span, record_of(s, row, span))
+            chunks += s.span_most[span]
+    return chunks
+
+
+@kernel
+def _keep_bound(s: State, job: int, row: int, edge: int) -> int:
+    """Keep of them as many as each span can take at another breakpoint, too; return how many more these are, which is
+    nothing or less.
+
+    There all is as at the breakpoint that was looked at last but for what changes at the row ``edge``.
+    """
+    more, partition = 0, s.job.partition[job]
+    for word in range(s.partition_spans.shape[1]):
+        spans = s.profile_edges[s.profile_place[edge], word] & s.partition_spans[partition, word]
+        while spans != ZERO:
+            span = 64 * word + lowest_bit(spans)
+            spans &= spans - ONE
+            most = min(s.span_most[span], _chunks_in(s, job, span, record_of(s, row, span)))
+            more += most - s.span_most[span]
+            s.span_most[span] = most
+    return more
+
+
+@inlined
+def _chunks_in(s: State, job: int, span: int, record: int) -> int:
+    """Return how many chunks of a job the nodes of a span can take if they have what a record says."""
+    if s.record_shape[record] != s.job.shape[job]:
+        _look_at(s, job, span, record)
+    return s.record_chunks[record]
+
+
+@kernel
+def _look_at(s: State, job: int, span: int, record: int) -> None:
+    """Count in a record how many chunks of a job each node of a span can take, outside advance reservations."""
+    s.record_shape[record] = s.job.shape[job]
+    first, end, partition, whole = span * SPAN, end_of_span(s, span), s.job.partition[job], -s.job.whole[job]
+    most = s.job.chunks_per_node[job] if s.job.chunks_per_node[job] > 0 else s.nodes
+    chunks, inverse = 0, 1.0 / s.job.chunk_cores[job]
     for node in range(first, end):
-        open_to_it = s.node_members[node] >> partition & 1
-        if s.node_windows[node] & closed != 0:
-            open_to_it = 0
-        free = _usable(s, job, node, s.profile_cores[place, node]) * open_to_it
-        s.window_cores[node] = free
-        cores += free
+        cores = s.profile_cores[record, node - first] * (s.node_members[node] >> partition & 1)
+        cores = cores if cores >= s.node_cores[node] & whole else 0
+        s.record_takes[record, node - first] = min(most, times_in(cores, inverse))
     if s.job.chunk_gpus[job] > 0:
-        for node in range(first, end):
-            s.window_gpus[node] = s.profile_gpus[place, node]
+        inverse = 1.0 / s.job.chunk_gpus[job]
+        for at in range(end - first):
+            there = times_in(s.profile_gpus[record, at], inverse)
+            s.record_takes[record, at] = min(s.record_takes[record, at], there)
     if s.job.chunk_memory[job] > 0:
-        for node in range(first, end):
-            s.window_memory[node] = s.profile_memory[place, node]
-    return cores
+        inverse = 1.0 / s.job.chunk_memory[job]
+        for at in range(end - first):
+            there = times_in(s.profile_memory[record, at], inverse)
+            s.record_takes[record, at] = min(s.record_takes[record, at], there)
+    for at in range(end - first):
+        chunks += s.record_takes[record, at]
+    s.record_chunks[record] = chunks
+
+
+@kernel
+def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
+    """Find how many chunks of a job each node can take throughout, from a breakpoint to ``end``; return a breakpoint up
+    to which that is not enough, or -1. All their records have been looked at."""
+    last, wanted = row, s.job.chunks[job]
+    chunks = _begin_window(s, job, row, windows_met(s, s.profile_time[row], end[0]))
+    while chunks >= wanted and _lasts(s, last + 1, end):
+        last += 1
+        chunks += _keep_changed(s, job, last, last)
+    return last if chunks < wanted else -1
+
+
+@kernel
+def _first_to_last(s: State, job: int, row: int, blocked: int) -> int:
+    """Do as ``_first_within_bound``, node by node; advance reservations are left out: with them there is no more."""
+    first, wanted = blocked + 1, s.job.chunks[job]
+    chunks = _begin_window(s, job, blocked, 0)
+    while chunks >= wanted and first > row + 2:
+        first -= 1
+        chunks += _keep_changed(s, job, first - 1, first)
+    return first - 1 if chunks >= wanted else first
+
+
+@kernel
+def _begin_window(s: State, job: int, row: int, closed: int) -> int:
+    """Begin with the chunks of a job that each node can take at a breakpoint, none if it is of an advance reservation
+    in ``closed``; return how many that is in all."""
+    chunks, partition = 0, s.job.partition[job]
+    for word in range(s.partition_spans.shape[1]):
+        spans = s.partition_spans[partition, word]
+        while spans != ZERO:
+            span = 64 * word + lowest_bit(spans)
+            spans &= spans - ONE
+            first, record = span * SPAN, record_of(s, row, span)
+            for node in range(first, end_of_span(s, span)):
+                is_open = s.node_windows[node] & closed == 0
+                s.takes[node] = s.record_takes[record, node - first] if is_open else 0
+                chunks += s.takes[node]
+    return chunks
+
+
+@kernel
+def _keep_changed(s: State, job: int, row: int, edge: int) -> int:
+    """Keep of them those that it can take at another breakpoint, too, as ``_keep_bound`` does with those of spans."""
+    more, partition = 0, s.job.partition[job]
+    for word in range(s.partition_spans.shape[1]):
+        spans = s.profile_edges[s.profile_place[edge], word] & s.partition_spans[partition, word]
+        while spans != ZERO:
+            span = 64 * word + lowest_bit(spans)
+            spans &= spans - ONE
+            first, record = span * SPAN, record_of(s, row, span)
+            for node in range(first, end_of_span(s, span)):
+                before = s.takes[node]
+                takes = min(before, s.record_takes[record, node - first])
+                s.takes[node] = takes
+                more += takes - before
+    return more
+
+
+@kernel
+def _finish_window(s: State, job: int, row: int, end: tuple[float, float]) -> None:
+    """Have no chunks on nodes of other partitions; find what is free throughout, too, if nodes are chosen by that."""
+    partition = s.job.partition[job]
+    for span in range(s.profile_records.shape[1]):
+        if s.partition_spans[partition, span >> 6] >> np.uint64(span & 63) & ONE == ZERO:
+            for node in range(span * SPAN, end_of_span(s, span)):
+                s.takes[node] = 0
+    if s.chooses_by_room == 0:
+        return
+    for span in range(s.profile_records.shape[1]):
+        _begin_room(s, job, span, record_of(s, row, span))
+        later = row + 1
+        while _lasts(s, later, end):
+            if record_of(s, later, span) != record_of(s, later - 1, span):
+                _keep_room(s, job, span, record_of(s, later, span))
+            later += 1
+
+
+@inlined
+def _begin_room(s: State, job: int, span: int, record: int) -> None:
+    """Begin with what a record says that is free of the nodes of a span."""
+    first = span * SPAN
+    for node in range(first, end_of_span(s, span)):
+        s.window_cores[node] = _usable(s, job, node, s.profile_cores[record, node - first])
+        if s.job.chunk_memory[job] > 0:
+            s.window_memory[node] = s.profile_memory[record, node - first]
+
+
+@inlined
+def _keep_room(s: State, job: int, span: int, record: int) -> None:
+    """Keep of that what another record says, too, that is free."""
+    first = span * SPAN
+    for node in range(first, end_of_span(s, span)):
+        free = _usable(s, job, node, s.profile_cores[record, node - first])
+        s.window_cores[node] = min(s.window_cores[node], free)
+        if s.job.chunk_memory[job] > 0:
+            s.window_memory[node] = min(s.window_memory[node], s.profile_memory[record, node - first])
 
 
 @inlined
 def _usable(s: State, job: int, node: int, free: int) -> int:
     """Return the free cores of a node that a job could use: all or none of them if it shares its nodes with nobody."""
     return free if free >= s.node_cores[node] & -s.job.whole[job] else 0
-
-
-@kernel
-def _keep_cores(s: State, job: int, first: int, last: int) -> int:
-    """Keep of the cores those that are free from one breakpoint to another, too, of which there are at most _TOGETHER;
-    return how many these are."""
-    place, second = s.profile_place[first], s.profile_place[min(first + 1, last)]
-    third, fourth = s.profile_place[min(first + 2, last)], s.profile_place[last]
-    whole, partition, cores = -s.job.whole[job], s.job.partition[job], 0
-    for node in range(s.first_node[partition], s.end_node[partition]):
-        free = min(s.profile_cores[place, node], s.profile_cores[second, node])
-        later = min(s.profile_cores[third, node], s.profile_cores[fourth, node])
-        free = min(s.window_cores[node], min(free, later))
-        free = free if free >= s.node_cores[node] & whole else 0
-        s.window_cores[node] = free
-        cores += free
-    return cores
-
-
-@inlined
-def _keep_others(s: State, job: int, row: int) -> None:
-    """Keep of the GPUs and the memory what is free at another breakpoint, too, if a job needs any."""
-    place, partition = s.profile_place[row], s.job.partition[job]
-    first, end = s.first_node[partition], s.end_node[partition]
-    if s.job.chunk_gpus[job] > 0:
-        for node in range(first, end):
-            s.window_gpus[node] = min(s.window_gpus[node], s.profile_gpus[place, node])
-    if s.job.chunk_memory[job] > 0:
-        for node in range(first, end):
-            s.window_memory[node] = min(s.window_memory[node], s.profile_memory[place, node])

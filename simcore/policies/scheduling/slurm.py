@@ -30,8 +30,11 @@ from faultsweep.simcore.engine.events import dequeue_at, next_tick, whole_second
 from faultsweep.simcore.engine.jit import inlined, kernel
 from faultsweep.simcore.engine.limits import has_come_to_limit
 from faultsweep.simcore.engine.pieces import (
+    choose_counted,
     choose_in_window,
     chunks_within,
+    count_in_window,
+    count_touched,
     free_for,
     reserve_pieces,
     windows_met,
@@ -71,6 +74,8 @@ _GROUP_S = 30.0
 """Of expected ends: SLURM's first window of time, which doubles with each group."""
 _FEW_OPEN = 4
 """If the open nodes have less than one in so many of all cores, the jobs on them are marked: most others hold none."""
+_UNKNOWN = -1
+"""Chunks that have not been counted."""
 _LOOKS_S = 1.0
 """Between looks whether a backfilling pass has anything to do."""
 _SOON_S = 1.0
@@ -299,7 +304,7 @@ def _earliest(s: State, job: int) -> float:
     last = np.inf if window == ANYWHERE else s.window_end[window]
     while time < last:
         later = _open_nodes(s, job, time)
-        start = max(time, _free_from(s, job, time))
+        start = max(time, _free_from(s, job, time, later))
         if start == np.inf or (later < start and start > s.now):
             if later == np.inf:
                 return np.inf
@@ -336,13 +341,13 @@ def _open_nodes(s: State, job: int, time: float) -> float:
 
 @kernel
 def _spread_mask(s: State) -> None:
-    """Mark the nodes of the mask one by one, and count their cores, idle or not."""
+    """Mark those nodes of the mask that are up one by one, and count the cores of all, idle or not."""
     cores, first = 0, 0
     for word in range(s.open_mask.shape[0]):
         mask = s.open_mask[word]
         for node in range(first, min(first + 64, s.open_node.shape[0])):
             is_open = np.int64(mask >> np.uint64(node - first) & ONE)
-            s.open_node[node] = is_open
+            s.open_node[node] = is_open if s.down_until[node] == -np.inf else 0
             cores += s.node_cores[node] & -is_open
         first += 64
     s.open_cores = cores
@@ -389,8 +394,9 @@ def _opens_more(s: State, row: int) -> bool:
 
 
 @kernel
-def _free_from(s: State, job: int, time: float) -> float:
-    """Choose of the open nodes those that a job can have first; return from when on, s, infinity for never.
+def _free_from(s: State, job: int, time: float, latest: float) -> float:
+    """Choose of the open nodes those that a job can have first; return from when on, s, infinity for never or later
+    than ``latest``.
 
     Ends of a group count as the last of them: those up to 30 s behind the first multiple of 30 s after the first end,
     then those of the next 30 s, the next 60 s, 120 s, and so on. A job on none of these nodes ends no group.
@@ -399,24 +405,32 @@ def _free_from(s: State, job: int, time: float) -> float:
     s.over = s.others_leave = 0
     if s.suspends == 0 and s.open_cores < s.job.requested[job]:
         return np.inf
-    if _begin_window(s, job) >= s.job.requested[job] and choose_in_window(s, job, closed):
+    chunks = _UNKNOWN
+    if _begin_window(s, job) >= s.job.requested[job]:
+        chunks = _count(s, job, closed, chunks)
+    if chunks >= s.job.chunks[job]:
+        choose_counted(s, job)
         return s.now
     if s.suspends == 1:
         if is_anywhere and finds_room_on_open(s, job, closed):
             return s.now
         over = s.may_preempt[s.job.preempt_class[job]] if is_anywhere else 0
         _begin_without(s, over)
+        chunks = _UNKNOWN
     elif is_anywhere and s.preemption != DEFAULT and may_preempt(s, job):
         over = s.may_preempt[s.job.preempt_class[job]]
         if free_lower(s, job) and choose_in_window(s, job, closed):
             s.others_leave = 1
             return s.now
+        chunks = _UNKNOWN
     _order_ends(s)
     few, cores = _FEW_OPEN * s.open_cores < s.nodes, _cores_in_window(s)
     if few:
         _mark_jobs(s)
     end, first, span, untried, at = s.now, np.inf, _GROUP_S, False, _next_job(s, 0, job, over)
     while at < s.num_releases:
+        if not untried and whole_second(s, s.release_time[at]) > latest:
+            return np.inf
         found = False
         if not few or s.job.marked[int(s.release_item[at])] == s.marks:
             found, more = free_for(s, int(s.release_item[at]), job)
@@ -424,18 +438,33 @@ def _free_from(s: State, job: int, time: float) -> float:
         goes = s.job.leaving[int(s.release_item[at])] == GOES
         if found:
             end, untried = whole_second(s, s.release_time[at]), True
+            if end > latest:  # and so is the last end of this group
+                return np.inf
             if first == np.inf:
                 first = end + _GROUP_S - np.mod(end - s.clock_origin, _GROUP_S)
         at = _next_job(s, at + 1, job, over)
         next_end = whole_second(s, s.release_time[at]) if at < s.num_releases else np.inf
         goes = goes and at < s.num_releases and s.job.leaving[int(s.release_item[at])] != GOES
         if next_end == np.inf or (found and (next_end > first + span or goes)):
-            if untried and cores >= s.job.requested[job] and choose_in_window(s, job, closed):
-                return end if end > s.now else s.now + _SOON_S
+            if untried and cores >= s.job.requested[job]:
+                chunks = _count(s, job, closed, chunks)
+                if chunks >= s.job.chunks[job]:
+                    choose_counted(s, job)
+                    return end if end > s.now else s.now + _SOON_S
             untried = False
             while first + span < next_end < np.inf:
                 span *= 2.0
     return np.inf
+
+
+@inlined
+def _count(s: State, job: int, closed: int, before: int) -> int:
+    """Return how many chunks of a job the open nodes can take by what is free in the window; ``before`` are those that
+    were counted last in this search, or _UNKNOWN."""
+    if before != _UNKNOWN:
+        return count_touched(s, job, closed, before)
+    s.touched[:] = 0
+    return count_in_window(s, job, closed)
 
 
 @inlined
