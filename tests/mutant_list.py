@@ -61,6 +61,7 @@ SLURM = "simcore/policies/scheduling/slurm.py"
 PIECES = "simcore/engine/pieces.py"
 MOVES = "simcore/policies/node_choice/moves.py"
 SHARED = "simcore/policies/scheduling/shared_nodes.py"
+EXPECTED = "simcore/policies/scheduling/expected_room.py"
 RECORDS = "simcore/engine/records.py"
 RESERVED = "simcore/policies/scheduling/shared_reservations.py"
 BEST_FIT = "simcore/policies/node_choice/best_fit.py"
@@ -732,7 +733,6 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(SLURM, "is_open if s.down_until[node] == -np.inf else 0", "is_open", "... or for a job that waits"),
     Mutant(PIECES, "        s.touched[node // SPAN] = 1\n", "", "chunks that come free are not counted (slurm)"),
     Mutant(PIECES, "            chunks -= s.takes[node]\n", "            chunks -= 0\n", "... are counted twice"),
-    Mutant(SLURM, "    s.touched[:] = 0\n", "    pass\n", "... again after a new count, which changes nothing"),
     Mutant(
         SLURM, "            if end > latest:", "            if end >= latest:", "nothing starts at the end of a plan"
     ),
@@ -986,9 +986,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         RESERVED, "most - s.span_most[span]\n            s.span_most[span] = most", "most - s.span_most[span]", "again"
     ),
-    Mutant(RESERVED, "    s.record_chunks[record] = chunks\n", "    s.record_chunks[record] = 0\n", "no span has room"),
+    Mutant(RECORDS, "    s.record_chunks[record] = chunks\n", "    s.record_chunks[record] = 0\n", "no span has room"),
     Mutant(
-        RESERVED,
+        RECORDS,
         "if s.record_shape[record] != s.job.shape[job]:",
         "if s.record_shape[record] < 0:",
         "records are as another job found them",
@@ -1019,6 +1019,23 @@ MUTANTS: tuple[Mutant, ...] = (
         RECORDS, "span >> 6] >> np.uint64(span & 63)", "0] >> np.uint64(span & 63)", "... of one behind the first word"
     ),
     Mutant(PROFILE, "    give_back_records(s, row)\n", "", "records of the past are never used again"),
+    Mutant(
+        EXPECTED,
+        "            if chunks >= s.job",
+        "            if chunks > s.job",
+        "no job gets all that there will be",
+    ),
+    Mutant(
+        EXPECTED,
+        "s.release_time[middle]) <= latest:",
+        "s.release_time[middle]) < latest:",
+        "... at the last end in time",
+    ),
+    Mutant(EXPECTED, "-(-low // s.ends_in_row)", "low // s.ends_in_row", "... between two rows"),
+    Mutant(EXPECTED, "most = _of_open(s, record, is_open)", "most = 0", "spans that are open in part have no room"),
+    Mutant(EXPECTED, "s.preemption != DEFAULT or latest", "latest", "no room is expected from those who make way"),
+    Mutant(EXPECTED, "s.searches = s.num_ends = 0", "s.searches = 0", "rows of an earlier pass are those of this one"),
+    Mutant(EXPECTED, "        if at % s.ends_in_row == 0:\n", "        if at == 0:\n", "one row is behind all ends"),
     Mutant(BUILD, "(nodes[0], nodes[-1] + 1)", "(nodes[0] + 1, nodes[-1] + 1)", "a partition lacks its first node"),
     Mutant(BUILD, "(nodes[0], nodes[-1] + 1)", "(nodes[0], nodes[-1])", "a partition lacks its last node"),
     Mutant(
@@ -1038,7 +1055,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "... seen from its spans",
     ),
     Mutant(
-        RESERVED,
+        RECORDS,
         "there = times_in(s.profile_gpus[record, at], inverse)",
         "there = s.record_takes[record, at]",
         "a reservation on a site looks at no GPUs",

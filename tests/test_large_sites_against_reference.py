@@ -47,8 +47,27 @@ def test_of_three_records(scheduler, node_choice):
         )
 
 
+@pytest.mark.compiled  # interpreted, it takes minutes
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_of_more_records_than_a_word_has_bits(scheduler):
     rng = random.Random(scheduler)
     rows = queue(rng, lambda rng: need_of(rng, VAST))[:14]
     check(rng, (VAST, rows, [(9, 2070, 3)], ()), scheduler)
+
+
+CROWDED = (
+    (((4, 2, 30, 40),), ()),
+    (((2, 0, 0, 20), (4, 2, 30, 20)), (((20, 0), False), ((3, 20), False), ((20, 20), True))),
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_plans_of_many_jobs(seed):
+    """Most searches of a pass find too little until the next plan ends."""
+    rng = random.Random(seed)
+    site = rng.choice(CROWDED)
+    rows = [row for _ in range(2) for row in queue(rng, lambda rng: need_of(rng, site))]
+    rows = [(number, row[1] % 9, *row[2:]) for number, row in enumerate(sorted(rows, key=lambda row: row[1] % 9), 1)]
+    check(
+        rng, (site, rows, failing(rng, 40), windows(rng) if rng.random() < 0.5 and len(site[0]) == 2 else ()), "slurm"
+    )

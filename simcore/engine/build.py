@@ -47,6 +47,9 @@ GAINS = 4096
 """Gains of nodes that can be noted, in both generations together (conservative, flat)."""
 _MOST_KEPT = 1 << 24  # bytes of a state of which there is a template: to make a larger one takes little beside its run
 _OF_RECORDS = ("free_record", "record_free", "record_idle", "record_shape", "record_chunks")
+_IF_NEEDED = {"profile_gpus": "gpus", "profile_memory": "memory_mb"}
+_ROWS_OF_ENDS = 64
+_RECORDS_OF_ENDS = 1 << 16  # at most: a row has one for each 32 nodes
 _LARGE = 4096  # footprints from which a machine counts as large
 Jobs = Mapping[str, NDArray[Any]]
 """Arrays of the jobs by name."""
@@ -255,7 +258,7 @@ def _sizes(
             _listed(machine, config, run, n, reserved) * capacity,
             run.is_("preemption", "suspend"),
         ),
-        **_site_profile(machine.site, breakpoints if reserved else 0, jobs),
+        **_site_profile(machine.site, breakpoints if reserved else 0, reserves == st.IN_PLANS, jobs),
     }
 
 
@@ -378,25 +381,25 @@ def _site_shapes(site: NodeTable | None, jobs: Jobs, listed: int, suspends: bool
     return {**rows, **tables}
 
 
-def _site_profile(site: NodeTable | None, breakpoints: int, jobs: Jobs) -> dict[str, tuple[int, ...]]:
+def _site_profile(site: NodeTable | None, breakpoints: int, plans: bool, jobs: Jobs) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tables of what is free of each node from when on: of GPUs and memory only if a job needs
-    any."""
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("profile_cores", "profile_gpus", "profile_memory"), (1, 0))
-    tables = ("profile_records", "profile_most", "more_free", "profile_edges", "record_takes")
-    shapes |= dict.fromkeys(tables, (1, 0))
+    any; if jobs are planned pass by pass, behind some of the expected ends."""
+    tables = ("profile_records", "profile_most", "more_free", "profile_edges", "record_takes", "end_records")
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys((*tables, "profile_cores", *_IF_NEEDED), (1, 0))
     shapes |= {**dict.fromkeys(_OF_RECORDS, (0,)), "span_most": (0,), "partition_spans": (0, 0)}
-    if site is not None and breakpoints:
-        spans = -(-len(site.cores) // st.SPAN)
-        words, records, partitions = -(-spans // 64), breakpoints * spans, len(site.whole)
-        shapes |= {"profile_records": (breakpoints, spans), "profile_edges": (breakpoints, words)}
-        shapes |= {"profile_most": (breakpoints, 2 * partitions), "more_free": (1, 2 * partitions)}
-        shapes |= {"partition_spans": (partitions, words)}
-        shapes |= {**dict.fromkeys(_OF_RECORDS, (records,)), "span_most": (spans,)}
-        shapes["profile_cores"] = shapes["record_takes"] = records, st.SPAN
-        for table, demand in (("profile_gpus", "gpus"), ("profile_memory", "memory_mb")):
-            if jobs[demand].any():
-                shapes[table] = shapes["profile_cores"]
-    return shapes
+    if site is None or not (breakpoints or plans):
+        return shapes
+    spans, partitions = -(-len(site.cores) // st.SPAN), len(site.whole)
+    words, rows = -(-spans // 64), max(2, min(_ROWS_OF_ENDS, _RECORDS_OF_ENDS // spans)) if plans else breakpoints
+    if plans:
+        shapes["end_records"] = rows, spans
+    else:
+        shapes |= {"profile_records": (rows, spans), "profile_edges": (rows, words), "span_most": (spans,)}
+        shapes |= {"profile_most": (rows, 2 * partitions), "more_free": (1, 2 * partitions)}
+        shapes["partition_spans"] = partitions, words
+    shapes |= dict.fromkeys(_OF_RECORDS, (rows * spans,))
+    needed = [table for table, demand in _IF_NEEDED.items() if jobs[demand].any()]
+    return shapes | dict.fromkeys(("profile_cores", "record_takes", *needed), (rows * spans, st.SPAN))
 
 
 def _shapes_of_demand(jobs: Jobs) -> NDArray[np.int64]:
@@ -414,7 +417,8 @@ def _set_site(s: State, site: NodeTable, jobs: Jobs) -> None:
         getattr(s.job, _OF_DEMAND[name])[:] = jobs[name]
     s.job.first_piece[:] = -1
     others = np.stack([jobs[name] for name in ("gpus", "memory_mb", "per_node", "whole")])
-    s.job.shape[:] = _shapes_of_demand(jobs)
+    if len(s.record_shape):
+        s.job.shape[:] = _shapes_of_demand(jobs)
     s.job.plain[:] = (jobs["cores"] == 1) & ~others.any(axis=0)
     s.node_cores[:] = s.free_cores[:] = site.cores
     s.node_gpus[:] = s.free_gpus[:] = site.gpus

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.pieces import times_in
 from faultsweep.simcore.engine.state import SPAN, State
 
 
@@ -37,23 +38,29 @@ def begin_records(s: State) -> None:
         s.profile_edges[place, word] = ZERO
     for span in range(spans):
         s.profile_records[place, span] = span
-        first = span * SPAN
-        for node in range(first, end_of_span(s, span)):
-            s.profile_cores[span, node - first] = s.free_cores[node]
-        if s.profile_gpus.shape[1] > 0:
-            for node in range(first, end_of_span(s, span)):
-                s.profile_gpus[span, node - first] = s.free_gpus[node]
-        if s.profile_memory.shape[1] > 0:
-            for node in range(first, end_of_span(s, span)):
-                s.profile_memory[span, node - first] = s.free_memory[node]
+        begin_record(s, span)
         _count(s, span)
         _note_change(s, span, 0, 1, s.record_free[span], s.record_idle[span])
+
+
+@kernel
+def begin_record(s: State, span: int) -> None:
+    """Say what is free now of a span in the record that has its number."""
+    first = span * SPAN
+    s.record_shape[span] = -1
+    for node in range(first, end_of_span(s, span)):
+        s.profile_cores[span, node - first] = s.free_cores[node]
+    if s.profile_gpus.shape[1] > 0:
+        for node in range(first, end_of_span(s, span)):
+            s.profile_gpus[span, node - first] = s.free_gpus[node]
+    if s.profile_memory.shape[1] > 0:
+        for node in range(first, end_of_span(s, span)):
+            s.profile_memory[span, node - first] = s.free_memory[node]
 
 
 @inlined
 def _count(s: State, span: int) -> None:
     """Count the free cores in the record of a span that has its number, and those of idle nodes."""
-    s.record_shape[span] = -1
     s.record_free[span] = s.record_idle[span] = 0
     for node in range(span * SPAN, end_of_span(s, span)):
         cores = s.profile_cores[span, node % SPAN]
@@ -142,17 +149,23 @@ def _end_of_run(s: State, span: int, row: int, last: int) -> int:
 @kernel
 def _copy_record(s: State, span: int, row: int) -> None:
     """Give breakpoints a record of their own of a span, from a row on as far as they share the one there."""
-    record, copy = record_of(s, row, span), _take_record(s)
+    s.profile_edges[s.profile_place[row], span >> 6] |= ONE << np.uint64(span & 63)
+    _set_records(s, span, row, copy_record(s, record_of(s, row, span)))
+
+
+@kernel
+def copy_record(s: State, record: int) -> int:
+    """Return a new record that says the same as another one."""
+    copy = _take_record(s)
     for at in range(SPAN):
         s.profile_cores[copy, at] = s.profile_cores[record, at]
     for at in range(s.profile_gpus.shape[1]):
         s.profile_gpus[copy, at] = s.profile_gpus[record, at]
     for at in range(s.profile_memory.shape[1]):
         s.profile_memory[copy, at] = s.profile_memory[record, at]
-    s.profile_edges[s.profile_place[row], span >> 6] |= ONE << np.uint64(span & 63)
     s.record_shape[copy] = -1
     s.record_free[copy], s.record_idle[copy] = s.record_free[record], s.record_idle[record]
-    _set_records(s, span, row, copy)
+    return copy
 
 
 @inlined
@@ -215,3 +228,37 @@ def _is_alike(s: State, one: int, other: int) -> bool:
     for at in range(s.profile_memory.shape[1]):
         differ |= s.profile_memory[one, at] ^ s.profile_memory[other, at]
     return differ == 0
+
+
+@inlined
+def chunks_in(s: State, job: int, span: int, record: int) -> int:
+    """Return how many chunks of a job the nodes of a span can take if they have what a record says."""
+    if s.record_shape[record] != s.job.shape[job]:
+        _look_at(s, job, span, record)
+    return s.record_chunks[record]
+
+
+@kernel
+def _look_at(s: State, job: int, span: int, record: int) -> None:
+    """Count in a record how many chunks of a job each node of a span can take, outside advance reservations."""
+    s.record_shape[record] = s.job.shape[job]
+    first, end, partition, whole = span * SPAN, end_of_span(s, span), s.job.partition[job], -s.job.whole[job]
+    most = s.job.chunks_per_node[job] if s.job.chunks_per_node[job] > 0 else s.nodes
+    chunks, inverse = 0, 1.0 / s.job.chunk_cores[job]
+    for node in range(first, end):
+        cores = s.profile_cores[record, node - first] * (s.node_members[node] >> partition & 1)
+        cores = cores if cores >= s.node_cores[node] & whole else 0
+        s.record_takes[record, node - first] = min(most, times_in(cores, inverse))
+    if s.job.chunk_gpus[job] > 0:
+        inverse = 1.0 / s.job.chunk_gpus[job]
+        for at in range(end - first):
+            there = times_in(s.profile_gpus[record, at], inverse)
+            s.record_takes[record, at] = min(s.record_takes[record, at], there)
+    if s.job.chunk_memory[job] > 0:
+        inverse = 1.0 / s.job.chunk_memory[job]
+        for at in range(end - first):
+            there = times_in(s.profile_memory[record, at], inverse)
+            s.record_takes[record, at] = min(s.record_takes[record, at], there)
+    for at in range(end - first):
+        chunks += s.record_takes[record, at]
+    s.record_chunks[record] = chunks

@@ -467,6 +467,9 @@ class State(Common):
     others_leave: int  # whether the chosen nodes are those that a job would get if others had left (slurm)
     ends_ordered: int  # whether expected ends of one second are in the order of the list of jobs (slurm)
     marks: int  # how often jobs have been marked that hold anything of the open nodes (slurm)
+    searches: int  # of the backfilling pass so far (slurm) ...
+    num_ends: int  # ... rows behind expected ends ...
+    ends_in_row: int  # ... and the ends between two of them
     open_cores: int  # cores of the nodes that are open to the job that is looked at, idle or not (slurm)
     chooses_by_room: int  # whether nodes are chosen by what is free of them, and not only by the chunks that they take
     chooses_in_window: int  # whether nodes are chosen of what window_cores and so on say is free
@@ -572,7 +575,7 @@ class State(Common):
     last_gain: IntVector  # (partitions or 1,): the same, anywhere
     # (breakpoints, words): free nodes from each breakpoint on, at its place (torus); under slurm: those in no plan
     profile_masks: BitTable
-    # what is free of each node of a site from each breakpoint on: engine/records.py
+    # what is free of each node of a site from each breakpoint on, or behind some ends (slurm): engine/records.py
     profile_records: HalfIntTable  # (breakpoints, spans): record of each span, at the place of the breakpoint
     # (breakpoints, 2 partitions), at the place of the breakpoint: cores of those spans that are free, and in idle nodes
     profile_most: HalfIntTable
@@ -585,6 +588,7 @@ class State(Common):
     record_takes: HalfIntTable  # ... (records, SPAN): each of them
     record_free: IntVector  # (records,): free cores ...
     record_idle: IntVector  # ... and those of idle nodes
+    end_records: HalfIntTable  # (rows, spans): record of each span behind as many expected ends each (slurm)
     profile_cores: HalfIntTable  # (records, SPAN)
     profile_gpus: HalfIntTable
     profile_memory: IntTable  # ... MiB

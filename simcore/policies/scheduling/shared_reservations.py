@@ -10,7 +10,7 @@ import numpy as np
 from faultsweep.simcore.engine import hooks
 from faultsweep.simcore.engine.bits import ONE, ZERO, lowest_bit
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.pieces import drop_pieces, reserve_pieces, times_in, windows_met
+from faultsweep.simcore.engine.pieces import drop_pieces, reserve_pieces, windows_met
 from faultsweep.simcore.engine.profile import (
     breakpoint_at,
     note_reservation,
@@ -18,7 +18,7 @@ from faultsweep.simcore.engine.profile import (
     reserved_end,
     row_in_force,
 )
-from faultsweep.simcore.engine.records import end_of_span, most_column, record_of
+from faultsweep.simcore.engine.records import chunks_in, end_of_span, most_column, record_of
 from faultsweep.simcore.engine.site_profile import occupy_nodes, rebuild_nodes
 from faultsweep.simcore.engine.state import SPAN, State
 from faultsweep.simcore.policies.scheduling.unchanged import has_gained
@@ -126,7 +126,7 @@ def _begin_bound(s: State, job: int, row: int) -> int:
         while spans != ZERO:
             span = 64 * word + lowest_bit(spans)
             spans &= spans - ONE
-            s.span_most[span] = _chunks_in(s, job, span, record_of(s, row, span))
+            s.span_most[span] = chunks_in(s, job, span, record_of(s, row, span))
             chunks += s.span_most[span]
     return chunks
 
@@ -144,44 +144,10 @@ def _keep_bound(s: State, job: int, row: int, edge: int) -> int:
         while spans != ZERO:
             span = 64 * word + lowest_bit(spans)
             spans &= spans - ONE
-            most = min(s.span_most[span], _chunks_in(s, job, span, record_of(s, row, span)))
+            most = min(s.span_most[span], chunks_in(s, job, span, record_of(s, row, span)))
             more += most - s.span_most[span]
             s.span_most[span] = most
     return more
-
-
-@inlined
-def _chunks_in(s: State, job: int, span: int, record: int) -> int:
-    """Return how many chunks of a job the nodes of a span can take if they have what a record says."""
-    if s.record_shape[record] != s.job.shape[job]:
-        _look_at(s, job, span, record)
-    return s.record_chunks[record]
-
-
-@kernel
-def _look_at(s: State, job: int, span: int, record: int) -> None:
-    """Count in a record how many chunks of a job each node of a span can take, outside advance reservations."""
-    s.record_shape[record] = s.job.shape[job]
-    first, end, partition, whole = span * SPAN, end_of_span(s, span), s.job.partition[job], -s.job.whole[job]
-    most = s.job.chunks_per_node[job] if s.job.chunks_per_node[job] > 0 else s.nodes
-    chunks, inverse = 0, 1.0 / s.job.chunk_cores[job]
-    for node in range(first, end):
-        cores = s.profile_cores[record, node - first] * (s.node_members[node] >> partition & 1)
-        cores = cores if cores >= s.node_cores[node] & whole else 0
-        s.record_takes[record, node - first] = min(most, times_in(cores, inverse))
-    if s.job.chunk_gpus[job] > 0:
-        inverse = 1.0 / s.job.chunk_gpus[job]
-        for at in range(end - first):
-            there = times_in(s.profile_gpus[record, at], inverse)
-            s.record_takes[record, at] = min(s.record_takes[record, at], there)
-    if s.job.chunk_memory[job] > 0:
-        inverse = 1.0 / s.job.chunk_memory[job]
-        for at in range(end - first):
-            there = times_in(s.profile_memory[record, at], inverse)
-            s.record_takes[record, at] = min(s.record_takes[record, at], there)
-    for at in range(end - first):
-        chunks += s.record_takes[record, at]
-    s.record_chunks[record] = chunks
 
 
 @kernel

@@ -64,6 +64,7 @@ from faultsweep.simcore.policies.preemption.victims import (
     makes_way,
     may_preempt,
 )
+from faultsweep.simcore.policies.scheduling.expected_room import begin_searches, has_too_little
 from faultsweep.simcore.policies.scheduling.shared_nodes import start_on_pieces
 from faultsweep.simcore.streams import coin_key, coins
 from numpy.typing import NDArray
@@ -241,6 +242,7 @@ def _start(s: State, job: int, position: int) -> None:
 def _backfill_pass(s: State) -> bool:
     """Start what can start beside the plans for the jobs before it; return False if the table of plans is too small."""
     s.planned_of_user[:] = 0
+    begin_searches(s)
     s.num_profile = 1
     set_point(s, 0, (_rounded(s, s.now), 0.0))
     s.profile_masks[s.profile_place[0]] = ~ZERO
@@ -304,6 +306,10 @@ def _earliest(s: State, job: int) -> float:
     last = np.inf if window == ANYWHERE else s.window_end[window]
     while time < last:
         later = _open_nodes(s, job, time)
+        if has_too_little(s, job, later):
+            time = later
+            continue
+        _spread_mask(s)
         start = max(time, _free_from(s, job, time, later))
         if start == np.inf or (later < start and start > s.now):
             if later == np.inf:
@@ -335,7 +341,6 @@ def _open_nodes(s: State, job: int, time: float) -> float:
         place = s.profile_place[row]
         for word in range(s.open_mask.shape[0]):
             s.open_mask[word] &= s.profile_masks[place, word]
-    _spread_mask(s)
     return min(later, _first_reopening(s, job, time, end))
 
 
