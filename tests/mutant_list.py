@@ -995,12 +995,6 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         RECORDS,
-        "    s.record_shape[record] = -1\n    _change_node",
-        "    _change_node",
-        "records are as before a node came up",
-    ),
-    Mutant(
-        RECORDS,
         "    s.record_shape[record] = -1\n    while",
         "    while",
         "records are as before something came free",

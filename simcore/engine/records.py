@@ -90,11 +90,11 @@ def change_record(s: State, span: int, row: int, end: int, piece: int, behind: i
 
 @kernel
 def free_in_record(s: State, node: int, row: int, end: int, cores: int, gpus: int, memory: int) -> None:
-    """Free something of a node in the record that breakpoints share from a row on up to another one."""
+    """Free something of a node in the record that breakpoints share from a row on up to another one, while all rows are
+    made: nobody has looked at it yet."""
     span = node // SPAN
     record = record_of(s, row, span)
     free, idle = s.record_free[record], s.record_idle[record]
-    s.record_shape[record] = -1
     _change_node(s, record, node, cores, gpus, memory)
     _note_change(s, span, row, end, s.record_free[record] - free, s.record_idle[record] - idle)
 
