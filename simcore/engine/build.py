@@ -46,7 +46,8 @@ _ROWS_OF_FAILURES = State.layout.rows("failures")
 GAINS = 4096
 """Gains of nodes that can be noted, in both generations together (conservative, flat)."""
 _MOST_KEPT = 1 << 24  # bytes of a state of which there is a template: to make a larger one takes little beside its run
-_OF_RECORDS = ("free_record", "record_free", "record_idle", "record_shape", "record_chunks")
+_ONE_SPAN = 512  # nodes at most of which one record is made: to look at several takes longer than they save
+_OF_RECORDS = ("free_record", "record_free", "record_shape", "record_chunks")
 _IF_NEEDED = {"profile_gpus": "gpus", "profile_memory": "memory_mb"}
 _ROWS_OF_ENDS = 64
 _RECORDS_OF_ENDS = 1 << 16  # at most: a row has one for each 32 nodes
@@ -384,22 +385,35 @@ def _site_shapes(site: NodeTable | None, jobs: Jobs, listed: int, suspends: bool
 def _site_profile(site: NodeTable | None, breakpoints: int, plans: bool, jobs: Jobs) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tables of what is free of each node from when on: of GPUs and memory only if a job needs
     any; if jobs are planned pass by pass, behind some of the expected ends."""
-    tables = ("profile_records", "profile_most", "more_free", "profile_edges", "record_takes", "end_records")
+    tables = ("profile_records", "profile_most", "profile_edges", "record_takes", "end_records")
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys((*tables, "profile_cores", *_IF_NEEDED), (1, 0))
-    shapes |= {**dict.fromkeys(_OF_RECORDS, (0,)), "span_most": (0,), "partition_spans": (0, 0)}
+    shapes |= dict.fromkeys(("more_cores", "more_gpus", "more_memory"), (1, 0))
+    shapes |= {**dict.fromkeys(_OF_RECORDS, (0,)), "span_most": (0,), "partition_spans": (0, 0), "full_spans": (0, 0)}
     if site is None or not (breakpoints or plans):
         return shapes
-    spans, partitions = -(-len(site.cores) // st.SPAN), len(site.whole)
+    bits, partitions = _span_bits(site, plans), len(site.whole)
+    spans = -(-len(site.cores) // (1 << bits))
     words, rows = -(-spans // 64), max(2, min(_ROWS_OF_ENDS, _RECORDS_OF_ENDS // spans)) if plans else breakpoints
     if plans:
         shapes["end_records"] = rows, spans
     else:
         shapes |= {"profile_records": (rows, spans), "profile_edges": (rows, words), "span_most": (spans,)}
-        shapes |= {"profile_most": (rows, 2 * partitions), "more_free": (1, 2 * partitions)}
-        shapes["partition_spans"] = partitions, words
+        columns = partitions * (2 if jobs["whole"].any() else 1)
+        shapes["profile_most"] = rows, columns
+        shapes |= dict.fromkeys(("partition_spans", "full_spans"), (partitions, words))
     shapes |= dict.fromkeys(_OF_RECORDS, (rows * spans,))
     needed = [table for table, demand in _IF_NEEDED.items() if jobs[demand].any()]
-    return shapes | dict.fromkeys(("profile_cores", "record_takes", *needed), (rows * spans, st.SPAN))
+    columns = st.SPAN if plans else min(len(site.cores), 1 << bits)
+    shapes |= {table.replace("profile", "more"): (1, columns) for table in ("profile_cores", *needed)}
+    return shapes | dict.fromkeys(("profile_cores", "record_takes", *needed), (rows * spans, columns))
+
+
+def _span_bits(site: NodeTable, plans: bool) -> int:
+    """Return the bits of the number of nodes in a span: all nodes if these are few and all partitions have them."""
+    is_parted = (site.members != site.members[0]).any()
+    if plans or is_parted or len(site.cores) > _ONE_SPAN:
+        return st.SPAN.bit_length() - 1
+    return (len(site.cores) - 1).bit_length()
 
 
 def _shapes_of_demand(jobs: Jobs) -> NDArray[np.int64]:
@@ -420,15 +434,16 @@ def _set_site(s: State, site: NodeTable, jobs: Jobs) -> None:
     if len(s.record_shape):
         s.job.shape[:] = _shapes_of_demand(jobs)
     s.job.plain[:] = (jobs["cores"] == 1) & ~others.any(axis=0)
+    s.span_bits = _span_bits(site, s.end_records.shape[1] > 0)
     s.node_cores[:] = s.free_cores[:] = site.cores
     s.node_gpus[:] = s.free_gpus[:] = site.gpus
     s.node_memory[:] = s.free_memory[:] = site.memory_mb
     s.node_members[:] = site.members
     for partition in range(len(s.partition_spans)):
-        spans = np.flatnonzero(site.members >> partition & 1) // st.SPAN
-        is_there = np.zeros(s.profile_records.shape[1], np.int64)
-        is_there[spans] = 1
-        s.partition_spans[partition] = _mask_of(is_there, s.partition_spans.shape[1])
+        is_there = site.members >> partition & 1
+        begins, words = range(0, len(is_there), 1 << s.span_bits), s.partition_spans.shape[1]
+        s.partition_spans[partition] = _mask_of(np.maximum.reduceat(is_there, begins), words)
+        s.full_spans[partition] = _mask_of(np.minimum.reduceat(is_there, begins), words)
     for partition in range(len(s.partition_masks)):
         s.partition_masks[partition] = _mask_of(site.members >> partition & 1, s.partition_masks.shape[1])
     _set_windows(s, site)

@@ -219,11 +219,25 @@ def _count_cores(s: State, partition: int) -> int:
 @kernel
 def cores_in(s: State, job: int, partition: int) -> int:
     """Return the cores that a job holds of the nodes of a partition."""
-    if s.has_all[partition] == 1:
-        return s.job.allocated[job]
+    return s.job.allocated[job] if s.has_all[partition] == 1 else cores_listed_in(s, job, partition)
+
+
+@kernel
+def cores_listed_in(s: State, job: int, partition: int) -> int:
+    """Return the cores of the nodes of a partition that are listed for a job, whether it holds them or not."""
     cores, piece = 0, s.job.first_piece[job]
     while piece >= 0:
         cores += s.piece_cores[piece] * (s.node_members[s.piece_node[piece]] >> partition & 1)
+        piece = s.piece_next[piece]
+    return cores
+
+
+@kernel
+def cores_listed(s: State, job: int) -> int:
+    """Return all cores that are listed for a job, whether it holds them or not."""
+    cores, piece = 0, s.job.first_piece[job]
+    while piece >= 0:
+        cores += s.piece_cores[piece]
         piece = s.piece_next[piece]
     return cores
 

@@ -1,4 +1,4 @@
-"""Records of the availability profile of a site: what is free of SPAN nodes in a row, a span, from a breakpoint on.
+"""Records of the availability profile of a site: what is free of some nodes in a row, a span, from a breakpoint on.
 
 Breakpoints that follow each other share the record of a span if nothing changes of its nodes between them, and only
 then. Most breakpoints are the end of one job, which changes few spans: so a site of a thousand nodes is looked at in
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.pieces import times_in
-from faultsweep.simcore.engine.state import SPAN, State
+from faultsweep.simcore.engine.pieces import free_cores_in, times_in
+from faultsweep.simcore.engine.state import State
 
 
 @inlined
@@ -22,34 +22,53 @@ def record_of(s: State, row: int, span: int) -> int:
 
 @inlined
 def end_of_span(s: State, span: int) -> int:
-    """Return the node behind the last one of a span; the last span may have fewer than SPAN."""
-    return min(span * SPAN + SPAN, s.node_cores.shape[0])
+    """Return the node behind the last one of a span; the last span may have fewer than the others."""
+    return min(span + 1 << s.span_bits, s.node_cores.shape[0])
+
+
+@inlined
+def first_of_span(s: State, span: int) -> int:
+    """Return the first node of a span."""
+    return span << s.span_bits
+
+
+@inlined
+def span_of(s: State, node: int) -> int:
+    """Return the span of a node."""
+    return node >> s.span_bits
+
+
+@inlined
+def place_in_span(s: State, node: int) -> int:
+    """Return the place of a node in its span, from 0 on."""
+    return node & (1 << s.span_bits) - 1
 
 
 @kernel
 def begin_records(s: State) -> None:
     """Make records of what is free now for the only breakpoint."""
-    spans = s.profile_records.shape[1]
-    place = s.profile_place[0]
+    spans, place = s.profile_records.shape[1], s.profile_place[0]
     s.num_records, s.num_free_records = spans, 0
-    for column in range(s.profile_most.shape[1]):
-        s.profile_most[place, column] = 0
     for word in range(s.profile_edges.shape[1]):
         s.profile_edges[place, word] = ZERO
     for span in range(spans):
         s.profile_records[place, span] = span
         begin_record(s, span)
-        _count(s, span)
-        _note_change(s, span, 0, 1, s.record_free[span], s.record_idle[span])
+    for partition in range(s.first_node.shape[0]):
+        s.profile_most[place, partition] = free_cores_in(s, partition)
+        if _counts_idle(s):
+            s.profile_most[place, s.first_node.shape[0] + partition] = _idle_cores_in(s, partition)
 
 
 @kernel
 def begin_record(s: State, span: int) -> None:
     """Say what is free now of a span in the record that has its number."""
-    first = span * SPAN
-    s.record_shape[span] = -1
+    first = first_of_span(s, span)
+    s.record_shape[span], free = -1, 0
     for node in range(first, end_of_span(s, span)):
         s.profile_cores[span, node - first] = s.free_cores[node]
+        free += s.free_cores[node]
+    s.record_free[span] = free
     if s.profile_gpus.shape[1] > 0:
         for node in range(first, end_of_span(s, span)):
             s.profile_gpus[span, node - first] = s.free_gpus[node]
@@ -59,112 +78,132 @@ def begin_record(s: State, span: int) -> None:
 
 
 @inlined
-def _count(s: State, span: int) -> None:
-    """Count the free cores in the record of a span that has its number, and those of idle nodes."""
-    s.record_free[span] = s.record_idle[span] = 0
-    for node in range(span * SPAN, end_of_span(s, span)):
-        cores = s.profile_cores[span, node % SPAN]
-        s.record_free[span] += cores
-        s.record_idle[span] += cores if cores == s.node_cores[node] else 0
+def _counts_idle(s: State) -> bool:
+    """Tell whether the cores of idle nodes are counted: if a job shares its nodes with nobody."""
+    return s.profile_most.shape[1] > s.first_node.shape[0]
+
+
+@inlined
+def _idle_cores_in(s: State, partition: int) -> int:
+    """Return the cores of the idle nodes of a partition."""
+    cores = 0
+    for node in range(s.node_cores.shape[0]):
+        is_idle = np.int64(s.free_cores[node] == s.node_cores[node])
+        cores += s.node_cores[node] * (is_idle & s.node_members[node] >> partition)
+    return cores
 
 
 @inlined
 def most_column(s: State, job: int) -> int:
     """Return the column of ``profile_most`` for a job: all free cores of its partition, or those of idle nodes."""
-    return 2 * s.job.partition[job] + s.job.whole[job]
+    return s.job.partition[job] + s.job.whole[job] * s.first_node.shape[0]
 
 
 @kernel
-def change_record(s: State, span: int, row: int, end: int, piece: int, behind: int, sign: int) -> None:
-    """Free pieces of nodes of a span, from one in the list of a job up to another one, in the record that breakpoints
-    share from a row on up to another one, or take them (sign -1)."""
-    record = record_of(s, row, span)
-    free, idle = s.record_free[record], s.record_idle[record]
-    s.record_shape[record] = -1
-    while piece != behind:
-        cores, gpus, memory = sign * s.piece_cores[piece], sign * s.piece_gpus[piece], sign * s.piece_memory[piece]
-        _change_node(s, record, s.piece_node[piece], cores, gpus, memory)
-        piece = s.piece_next[piece]
-    _note_change(s, span, row, end, s.record_free[record] - free, s.record_idle[record] - idle)
+def change_records(s: State, first: int, last: int, piece: int, sign: int) -> int:
+    """Free what a job holds of a span by its pieces from one on, between two breakpoints, or take it (sign -1); return
+    its first piece of a later span."""
+    span, behind, cores = span_of(s, s.piece_node[piece]), piece, 0
+    begin = end = place_in_span(s, s.piece_node[piece])
+    while behind >= 0 and span_of(s, s.piece_node[behind]) == span:
+        at = place_in_span(s, s.piece_node[behind])
+        for between in range(end, at):
+            _set_more(s, between, 0, 0, 0)
+        _set_more(s, at, sign * s.piece_cores[behind], sign * s.piece_gpus[behind], sign * s.piece_memory[behind])
+        end, cores, behind = at + 1, cores + sign * s.piece_cores[behind], s.piece_next[behind]
+    _change_span(s, span, first, last, begin, end, cores)
+    return behind
 
 
 @kernel
-def free_in_record(s: State, node: int, row: int, end: int, cores: int, gpus: int, memory: int) -> None:
-    """Free something of a node in the record that breakpoints share from a row on up to another one, while all rows are
-    made: nobody has looked at it yet."""
-    span = node // SPAN
-    record = record_of(s, row, span)
-    free, idle = s.record_free[record], s.record_idle[record]
-    _change_node(s, record, node, cores, gpus, memory)
-    _note_change(s, span, row, end, s.record_free[record] - free, s.record_idle[record] - idle)
+def free_node_in_records(s: State, node: int, first: int, cores: int, gpus: int, memory: int) -> None:
+    """Free something of a node from a breakpoint on."""
+    at = place_in_span(s, node)
+    _set_more(s, at, cores, gpus, memory)
+    _change_span(s, span_of(s, node), first, s.num_profile, at, at + 1, cores)
 
 
 @inlined
-def _change_node(s: State, record: int, node: int, cores: int, gpus: int, memory: int) -> None:
-    """Change what a record says of a node."""
-    at, all_cores = node % SPAN, s.node_cores[node]
-    before = s.profile_cores[record, at]
-    s.profile_cores[record, at] = before + cores
-    s.record_free[record] += cores
-    s.record_idle[record] += all_cores * (np.int64(before + cores == all_cores) - np.int64(before == all_cores))
+def _set_more(s: State, at: int, cores: int, gpus: int, memory: int) -> None:
+    """Say how much more is free of the node at a place in its span."""
+    s.more_cores[0, at] = cores
     if s.profile_gpus.shape[1] > 0:
-        s.profile_gpus[record, at] += gpus
+        s.more_gpus[0, at] = gpus
     if s.profile_memory.shape[1] > 0:
-        s.profile_memory[record, at] += memory
-
-
-@inlined
-def _note_change(s: State, span: int, row: int, end: int, free: int, idle: int) -> None:
-    """Note that breakpoints from a row on up to another one have more free cores of a span, and more in idle nodes."""
-    for partition in range(s.first_node.shape[0]):
-        has_some = np.int64(s.partition_spans[partition, span >> 6] >> np.uint64(span & 63) & ONE)
-        s.more_free[0, 2 * partition], s.more_free[0, 2 * partition + 1] = free * has_some, idle * has_some
-    for changed in range(row, end):
-        place = s.profile_place[changed]
-        for column in range(s.profile_most.shape[1]):
-            s.profile_most[place, column] += s.more_free[0, column]
+        s.more_memory[0, at] = memory
 
 
 @kernel
-def own_record(s: State, span: int, first: int, last: int) -> int:
-    """Return how far from a row on, up to another one, breakpoints share the record of a span, and see that they share
-    it with no others."""
-    end = _end_of_run(s, span, first, last)
-    if first > 0 and record_of(s, first - 1, span) == record_of(s, first, span):
-        _copy_record(s, span, first)
-    if end < s.num_profile and record_of(s, end, span) == record_of(s, end - 1, span):
-        _copy_record(s, span, end)
-    return end
+def _change_span(s: State, span: int, first: int, last: int, begin: int, end: int, cores: int) -> None:
+    """Free what has been said of the nodes of a span from a place in it on up to another one, so many cores in all,
+    between two breakpoints."""
+    _part(s, span, first)
+    _part(s, span, last)
+    row = first
+    while row < last:
+        record, behind = record_of(s, row, span), _end_of_run(s, span, row, last)
+        if _counts_idle(s):
+            _count_idle(s, span, row, behind, begin, end)
+        s.record_shape[record] = -1
+        s.record_free[record] += cores
+        for at in range(begin, end):
+            s.profile_cores[record, at] += s.more_cores[0, at]
+        if s.profile_gpus.shape[1] > 0:
+            for at in range(begin, end):
+                s.profile_gpus[record, at] += s.more_gpus[0, at]
+        if s.profile_memory.shape[1] > 0:
+            for at in range(begin, end):
+                s.profile_memory[record, at] += s.more_memory[0, at]
+        row = behind
+    share_record(s, span, last)
+    share_record(s, span, first)
+
+
+@kernel
+def _count_idle(s: State, span: int, row: int, last: int, begin: int, end: int) -> None:
+    """Count what breakpoints that share a record, from a row on up to another one, will have more in idle nodes."""
+    record, first, partitions = record_of(s, row, span), first_of_span(s, span), s.first_node.shape[0]
+    for partition in range(partitions):
+        more = 0
+        for at in range(begin, end):
+            cores, all_cores = s.profile_cores[record, at], s.node_cores[first + at]
+            changed = np.int64(cores + s.more_cores[0, at] == all_cores) - np.int64(cores == all_cores)
+            more += changed * all_cores * (s.node_members[first + at] >> partition & 1)
+        if more != 0:
+            for each in range(row, last):
+                s.profile_most[s.profile_place[each], partitions + partition] += more
+
+
+@kernel
+def _part(s: State, span: int, row: int) -> None:
+    """See that the breakpoint at a row does not share the record of a span with the one before it."""
+    if 0 < row < s.num_profile and record_of(s, row - 1, span) == record_of(s, row, span):
+        s.profile_edges[s.profile_place[row], span >> 6] |= ONE << np.uint64(span & 63)
+        _set_records(s, span, row, copy_record(s, record_of(s, row, span)))
 
 
 @inlined
 def _end_of_run(s: State, span: int, row: int, last: int) -> int:
     """Return the row behind those, from one on and before another, that share the record of a span."""
     record = record_of(s, row, span)
+    row += 1
     while row < last and record_of(s, row, span) == record:
         row += 1
     return row
 
 
 @kernel
-def _copy_record(s: State, span: int, row: int) -> None:
-    """Give breakpoints a record of their own of a span, from a row on as far as they share the one there."""
-    s.profile_edges[s.profile_place[row], span >> 6] |= ONE << np.uint64(span & 63)
-    _set_records(s, span, row, copy_record(s, record_of(s, row, span)))
-
-
-@kernel
 def copy_record(s: State, record: int) -> int:
     """Return a new record that says the same as another one."""
     copy = _take_record(s)
-    for at in range(SPAN):
+    for at in range(s.profile_cores.shape[1]):
         s.profile_cores[copy, at] = s.profile_cores[record, at]
     for at in range(s.profile_gpus.shape[1]):
         s.profile_gpus[copy, at] = s.profile_gpus[record, at]
     for at in range(s.profile_memory.shape[1]):
         s.profile_memory[copy, at] = s.profile_memory[record, at]
     s.record_shape[copy] = -1
-    s.record_free[copy], s.record_idle[copy] = s.record_free[record], s.record_idle[record]
+    s.record_free[copy] = s.record_free[record]
     return copy
 
 
@@ -218,10 +257,10 @@ def share_record(s: State, span: int, row: int) -> None:
 @inlined
 def _is_alike(s: State, one: int, other: int) -> bool:
     """Tell whether two records say the same."""
-    if s.record_free[one] != s.record_free[other] or s.record_idle[one] != s.record_idle[other]:
+    if s.record_free[one] != s.record_free[other]:
         return False
     differ = 0
-    for at in range(SPAN):
+    for at in range(s.profile_cores.shape[1]):
         differ |= s.profile_cores[one, at] ^ s.profile_cores[other, at]
     for at in range(s.profile_gpus.shape[1]):
         differ |= s.profile_gpus[one, at] ^ s.profile_gpus[other, at]
@@ -231,18 +270,33 @@ def _is_alike(s: State, one: int, other: int) -> bool:
 
 
 @inlined
+def are_cores(s: State, job: int, span: int) -> bool:
+    """Tell whether the chunks of a job that a span can take are its free cores, as those of most logs are."""
+    is_full = s.full_spans[s.job.partition[job], span >> 6] >> np.uint64(span & 63) & ONE
+    return s.job.plain[job] == 1 and is_full == ONE
+
+
+@inlined
 def chunks_in(s: State, job: int, span: int, record: int) -> int:
     """Return how many chunks of a job the nodes of a span can take if they have what a record says."""
-    if s.record_shape[record] != s.job.shape[job]:
-        _look_at(s, job, span, record)
+    if are_cores(s, job, span):
+        return s.record_free[record]
+    look_at(s, job, span, record)
     return s.record_chunks[record]
 
 
+@inlined
+def look_at(s: State, job: int, span: int, record: int) -> None:
+    """See that a record says how many chunks of a job each node of a span can take."""
+    if s.record_shape[record] != s.job.shape[job]:
+        _count_chunks(s, job, span, record)
+
+
 @kernel
-def _look_at(s: State, job: int, span: int, record: int) -> None:
+def _count_chunks(s: State, job: int, span: int, record: int) -> None:
     """Count in a record how many chunks of a job each node of a span can take, outside advance reservations."""
     s.record_shape[record] = s.job.shape[job]
-    first, end, partition, whole = span * SPAN, end_of_span(s, span), s.job.partition[job], -s.job.whole[job]
+    first, end, partition, whole = first_of_span(s, span), end_of_span(s, span), s.job.partition[job], -s.job.whole[job]
     most = s.job.chunks_per_node[job] if s.job.chunks_per_node[job] > 0 else s.nodes
     chunks, inverse = 0, 1.0 / s.job.chunk_cores[job]
     for node in range(first, end):

@@ -246,18 +246,19 @@ class SiteChecker(Checker):
             alike = np.all([(each[1:] == each[:-1]).all(axis=1) for each in noted], axis=0)
             if 1 + np.count_nonzero(~alike) != len(np.unique(used)) or (alike != (np.diff(used) == 0)).any():
                 return f"breakpoints have the records {used.tolist()} of span {span}"
-            all_cores = state.node_cores[span * st.SPAN : (span + 1) * st.SPAN]
+            all_cores = state.node_cores[span << state.span_bits : span + 1 << state.span_bits]
             cores = noted[0][:, : len(all_cores)]
-            counts = np.stack([cores.sum(axis=1), (cores * (cores == all_cores)).sum(axis=1)], axis=1)
-            if (counts != np.stack([state.record_free[used], state.record_idle[used]], axis=1)).any():
-                return f"the free and idle cores of span {span} are {counts.tolist()}, not as counted"
+            if (cores.sum(axis=1) != state.record_free[used]).any():
+                return f"the free cores of span {span} are {cores.sum(axis=1).tolist()}, not as counted"
             edges = state.profile_edges[places, span >> 6] >> np.uint64(span & 63) & np.uint64(1)
             if (edges[1:] == alike).any():
                 return f"span {span} changes at the breakpoints {np.flatnonzero(~alike) + 1}, noted {edges.tolist()}"
-            members = state.partition_spans[:, span >> 6] >> np.uint64(span & 63) & np.uint64(1)
-            most += (members.astype(np.int64)[:, np.newaxis] * counts[:, np.newaxis]).reshape(most.shape)
+            counted = (cores, cores * (cores == all_cores))[: most.shape[1] // len(state.first_node)]
+            members = state.node_members[span << state.span_bits : span + 1 << state.span_bits]
+            is_there = members >> np.arange(len(state.first_node))[:, np.newaxis] & 1
+            most += np.concatenate([each @ is_there.T for each in counted], axis=1)
         if (most != state.profile_most[places]).any():
-            return f"partitions have at most {most.tolist()} cores, noted {state.profile_most[places].tolist()}"
+            return f"partitions have {most.tolist()} free or idle cores, noted {state.profile_most[places].tolist()}"
         free = state.free_record[: int(state.num_free_records)]
         every = np.concatenate([np.unique(rows), free])
         if len(every) != state.num_records or len(np.unique(every)) < len(every):

@@ -5,11 +5,11 @@ Points in time and breakpoints are those of ``profile.py``. ``profile_free`` cou
 
 from __future__ import annotations
 
-from faultsweep.simcore.engine.jit import kernel
-from faultsweep.simcore.engine.pieces import waited_for
+from faultsweep.simcore.engine.jit import inlined, kernel
+from faultsweep.simcore.engine.pieces import cores_listed, cores_listed_in, waited_for
 from faultsweep.simcore.engine.profile import begin_profile, merge_at, row_of_release, rows_between
-from faultsweep.simcore.engine.records import begin_records, change_record, free_in_record, own_record, share_record
-from faultsweep.simcore.engine.state import SPAN, State
+from faultsweep.simcore.engine.records import begin_records, change_records, free_node_in_records
+from faultsweep.simcore.engine.state import State
 
 
 @kernel
@@ -43,12 +43,9 @@ def _add_node(s: State, node: int, first: int) -> None:
     """Free a node that is down, from a breakpoint on, but for what jobs that wait for it will have."""
     cores, gpus, memory = waited_for(s, node)
     cores, gpus, memory = s.node_cores[node] - cores, s.node_gpus[node] - gpus, s.node_memory[node] - memory
-    span, row = node // SPAN, first
-    while row < s.num_profile:
-        end = own_record(s, span, row, s.num_profile)
-        free_in_record(s, node, row, end, cores, gpus, memory)
-        row = end
-    share_record(s, span, first)
+    free_node_in_records(s, node, first, cores, gpus, memory)
+    for partition in range(s.first_node.shape[0]):
+        _count_more(s, partition, first, s.num_profile, cores * (s.node_members[node] >> partition & 1))
     for row in range(first, s.num_profile):
         s.profile_free[row] += cores
 
@@ -56,23 +53,22 @@ def _add_node(s: State, node: int, first: int) -> None:
 @kernel
 def _add_pieces(s: State, job: int, first: int, last: int, sign: int) -> None:
     """Free the pieces of a job between two breakpoints, or take them (sign -1)."""
-    total, piece = 0, s.job.first_piece[job]
+    piece = s.job.first_piece[job]
     while piece >= 0:
-        span, behind, cores = s.piece_node[piece] // SPAN, piece, 0
-        while behind >= 0 and s.piece_node[behind] // SPAN == span:
-            cores += sign * s.piece_cores[behind]
-            behind = s.piece_next[behind]
-        row = first
-        while row < last:
-            end = own_record(s, span, row, last)
-            change_record(s, span, row, end, piece, behind, sign)
-            row = end
-        share_record(s, span, last)
-        share_record(s, span, first)
-        total += cores
-        piece = behind
+        piece = change_records(s, first, last, piece, sign)
+    total = sign * cores_listed(s, job)
+    for partition in range(s.first_node.shape[0]):
+        cores = total if s.has_all[partition] == 1 else sign * cores_listed_in(s, job, partition)
+        _count_more(s, partition, first, last, cores)
     for row in range(first, last):
         s.profile_free[row] += total
+
+
+@inlined
+def _count_more(s: State, partition: int, first: int, last: int, cores: int) -> None:
+    """Count more free cores of a partition between two breakpoints."""
+    for row in range(first, last):
+        s.profile_most[s.profile_place[row], partition] += cores
 
 
 @kernel

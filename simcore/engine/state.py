@@ -121,7 +121,7 @@ THEN_FREE = 2  # profile_masks: midplanes and wires that are free then
 # --- indices on a flat machine: of the profile (conservative) and of long queues (EASY) ----------------------------
 LEVELS = 8  # of numbers of nodes
 BLOCK = 64  # jobs
-SPAN = 32  # nodes of which the profile of a site has one record
+SPAN = 32  # nodes of which the profile of a large site has one record
 LENGTHS = 64  # classes of lengths of time: below 1 s, then from 1 s, 1.4 s, 2 s, 2.8 s, 4 s, ... on
 
 # --- what policies are to the engine: the numbers of policies are their places in their roles, 0 the default's --------
@@ -380,6 +380,7 @@ class State(Common):
     preference_changed: (
         int  # ... how many there were when a choice of nodes last began to prefer others though the same are free
     )
+    span_bits: int  # the profile of a site has one record of 2 to the power of this nodes, a span
     num_records: int  # records of the profile that have been used (conservative and top-jobs, site) ...
     num_free_records: int  # ... and entries of free_record
     num_reserved: int  # waiting jobs that have a reservation (conservative, flat)
@@ -577,21 +578,24 @@ class State(Common):
     profile_masks: BitTable
     # what is free of each node of a site from each breakpoint on, or behind some ends (slurm): engine/records.py
     profile_records: HalfIntTable  # (breakpoints, spans): record of each span, at the place of the breakpoint
-    # (breakpoints, 2 partitions), at the place of the breakpoint: cores of those spans that are free, and in idle nodes
+    # (breakpoints, partitions or twice as many), at the place of the breakpoint: free cores of each, and those in idle
+    # nodes if a job shares its nodes with nobody
     profile_most: HalfIntTable
-    more_free: HalfIntTable  # (1, 2 partitions): scratch, what they have more
     profile_edges: BitTable  # (breakpoints, words), there, too: spans with another record than at the one before it
-    partition_spans: BitTable  # (partitions, words): spans with nodes of each
+    partition_spans: BitTable  # (partitions, words): spans with nodes of each ...
+    full_spans: BitTable  # ... and those with all their nodes in it
     span_most: IntVector  # (spans,): scratch, chunks that each can take throughout a reservation at most
     record_shape: IntVector  # (records,): the shape of the job for which it was looked at last; -1: changed since ...
     record_chunks: IntVector  # ... chunks of such jobs that its nodes can take ...
     record_takes: HalfIntTable  # ... (records, SPAN): each of them
-    record_free: IntVector  # (records,): free cores ...
-    record_idle: IntVector  # ... and those of idle nodes
+    record_free: IntVector  # (records,): free cores
     end_records: HalfIntTable  # (rows, spans): record of each span behind as many expected ends each (slurm)
     profile_cores: HalfIntTable  # (records, SPAN)
     profile_gpus: HalfIntTable
     profile_memory: IntTable  # ... MiB
+    more_cores: HalfIntTable  # (1, nodes of a span): scratch, what is free more of each
+    more_gpus: HalfIntTable
+    more_memory: IntTable  # ... MiB
     free_record: IntVector  # (records,): stack of those that have been used and are not now
     footprints: BitTables  # (2, intervals of x, intervals of y)
     extents: IntTable  # (2, intervals of x): longest interval of y at which a row of footprints is not empty

@@ -12,7 +12,7 @@ import numpy as np
 from faultsweep.simcore.engine.bits import ONE, ZERO, low_bits
 from faultsweep.simcore.engine.events import whole_second
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.records import begin_record, chunks_in, copy_record
+from faultsweep.simcore.engine.records import begin_record, copy_record, look_at
 from faultsweep.simcore.engine.state import DEFAULT, SPAN, State
 
 _FIRST_SEARCHES = 8
@@ -40,7 +40,8 @@ def has_too_little(s: State, job: int, latest: float) -> bool:
         is_open = _of_span(s.open_mask[span * SPAN >> 6], span)
         if is_open != ZERO:
             record = s.end_records[row, span]
-            most = chunks_in(s, job, span, record)
+            look_at(s, job, span, record)
+            most = s.record_chunks[record]
             if is_open != _of_span(s.partition_masks[partition, span * SPAN >> 6], span):
                 most = _of_open(s, record, is_open)
             chunks += most

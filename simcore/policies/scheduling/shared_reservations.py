@@ -18,10 +18,21 @@ from faultsweep.simcore.engine.profile import (
     reserved_end,
     row_in_force,
 )
-from faultsweep.simcore.engine.records import chunks_in, end_of_span, most_column, record_of
+from faultsweep.simcore.engine.records import (
+    are_cores,
+    chunks_in,
+    end_of_span,
+    first_of_span,
+    look_at,
+    most_column,
+    record_of,
+)
 from faultsweep.simcore.engine.site_profile import occupy_nodes, rebuild_nodes
-from faultsweep.simcore.engine.state import SPAN, State
+from faultsweep.simcore.engine.state import State
 from faultsweep.simcore.policies.scheduling.unchanged import has_gained
+
+_TOGETHER = 4
+"""Breakpoints that are looked at together where all nodes are one span."""
 
 
 @kernel
@@ -52,13 +63,9 @@ def reserve_nodes(s: State, job: int, point: tuple[float, float], known: tuple[f
         if blocked >= 0:
             row = blocked + 1
             continue
-        blocked = _bound(s, job, row, end)
+        blocked, by_node = _blocked(s, job, row, end)
         if blocked >= 0:
-            row = row + 1 if blocked == row else _first_within_bound(s, job, row, blocked)
-            continue
-        blocked = _narrow(s, job, row, end)
-        if blocked >= 0:
-            row = row + 1 if blocked == row else _first_to_last(s, job, row, blocked)
+            row = row + 1 if blocked == row else _first_behind(s, job, row, blocked, by_node)
     _finish_window(s, job, row, end)
     s.num_chosen = 0
     hooks.choose_nodes(s, job)
@@ -69,7 +76,7 @@ def reserve_nodes(s: State, job: int, point: tuple[float, float], known: tuple[f
 @kernel
 def has_room(s: State, job: int, row: int, end: tuple[float, float]) -> bool:
     """Tell whether there is enough for a job throughout, from a breakpoint to ``end``."""
-    return _short_at(s, job, row, end) < 0 and _bound(s, job, row, end) < 0 and _narrow(s, job, row, end) < 0
+    return _short_at(s, job, row, end) < 0 and _blocked(s, job, row, end)[0] < 0
 
 
 @kernel
@@ -91,35 +98,66 @@ def _lasts(s: State, row: int, end: tuple[float, float]) -> bool:
 
 
 @kernel
-def _bound(s: State, job: int, row: int, end: tuple[float, float]) -> int:
-    """Find how many chunks of a job each span can take throughout at most, from a breakpoint to ``end``; return a
-    breakpoint up to which that is not enough, or -1."""
-    last, wanted = row, s.job.chunks[job]
-    chunks = _begin_bound(s, job, row)
+def _blocked(s: State, job: int, row: int, end: tuple[float, float]) -> tuple[int, bool]:
+    """Do as ``_blocked_at``, first span by span, which is faster, if there are several; tell whether that is found node
+    by node."""
+    if s.profile_records.shape[1] > 1:
+        blocked = _blocked_at(s, job, row, end, False)
+        if blocked >= 0:
+            return blocked, False
+    return _blocked_at(s, job, row, end, True), True
+
+
+@kernel
+def _blocked_at(s: State, job: int, row: int, end: tuple[float, float], by_node: bool) -> int:
+    """Find how many chunks of a job each node, or each span at most, can take throughout, from a breakpoint to ``end``;
+    return a breakpoint up to which that is not enough, or -1."""
+    last, wanted, together = row, s.job.chunks[job], _TOGETHER if s.profile_records.shape[1] == 1 else 1
+    chunks = _begin(s, job, row, windows_met(s, s.profile_time[row], end[0]), by_node)
     while chunks >= wanted and _lasts(s, last + 1, end):
-        last += 1
-        chunks += _keep_bound(s, job, last, last)
+        first = last = last + 1
+        while last < first + together - 1 and _lasts(s, last + 1, end):
+            last += 1
+        chunks += _keep(s, job, first, last, first, by_node)
     return last if chunks < wanted else -1
 
 
 @kernel
-def _first_within_bound(s: State, job: int, row: int, blocked: int) -> int:
-    """Return the first breakpoint behind a row from which on the spans can take enough of a job up to a later one that
-    blocks it from that row.
+def _first_behind(s: State, job: int, row: int, blocked: int, by_node: bool) -> int:
+    """Return the first breakpoint behind a row from which on nodes, or spans, can take enough of a job up to a later
+    one that blocks it from that row.
 
-    Reservations that begin earlier end later than the one from that row, so this one blocks them, too.
+    Reservations that begin earlier end later than the one from that row, so this one blocks them, too. Advance
+    reservations are left out: with them there is no more.
     """
     first, wanted = blocked + 1, s.job.chunks[job]
-    chunks = _begin_bound(s, job, blocked)
+    chunks = _begin(s, job, blocked, 0, by_node)
     while chunks >= wanted and first > row + 2:
         first -= 1
-        chunks += _keep_bound(s, job, first - 1, first)
+        chunks += _keep(s, job, first - 1, first - 1, first, by_node)
     return first - 1 if chunks >= wanted else first
 
 
+@inlined
+def _begin(s: State, job: int, row: int, closed: int, by_node: bool) -> int:
+    """Begin with the chunks of a job that each node or span can take at a breakpoint; return how many these are."""
+    return _begin_nodes(s, job, row, closed) if by_node else _begin_spans(s, job, row)
+
+
+@inlined
+def _keep(s: State, job: int, first: int, last: int, edge: int, by_node: bool) -> int:
+    """Keep of them those that it can take from one breakpoint to another, too, of which there are at most _TOGETHER,
+    and one if there are several spans; return how many more these are, which is nothing or less.
+
+    There all is as at the breakpoint that was looked at last but for what changes at the row ``edge`` and as many
+    behind it.
+    """
+    return _keep_nodes(s, job, first, last, edge) if by_node else _keep_spans(s, job, first, edge)
+
+
 @kernel
-def _begin_bound(s: State, job: int, row: int) -> int:
-    """Begin with the chunks of a job that each span can take at a breakpoint; return how many these are."""
+def _begin_spans(s: State, job: int, row: int) -> int:
+    """Do that span by span, advance reservations left out."""
     chunks, partition = 0, s.job.partition[job]
     for word in range(s.partition_spans.shape[1]):
         spans = s.partition_spans[partition, word]
@@ -132,12 +170,8 @@ def _begin_bound(s: State, job: int, row: int) -> int:
 
 
 @kernel
-def _keep_bound(s: State, job: int, row: int, edge: int) -> int:
-    """Keep of them as many as each span can take at another breakpoint, too; return how many more these are, which is
-    nothing or less.
-
-    There all is as at the breakpoint that was looked at last but for what changes at the row ``edge``.
-    """
+def _keep_spans(s: State, job: int, row: int, edge: int) -> int:
+    """Do that span by span, at one breakpoint."""
     more, partition = 0, s.job.partition[job]
     for word in range(s.partition_spans.shape[1]):
         spans = s.profile_edges[s.profile_place[edge], word] & s.partition_spans[partition, word]
@@ -151,61 +185,52 @@ def _keep_bound(s: State, job: int, row: int, edge: int) -> int:
 
 
 @kernel
-def _narrow(s: State, job: int, row: int, end: tuple[float, float]) -> int:
-    """Find how many chunks of a job each node can take throughout, from a breakpoint to ``end``; return a breakpoint up
-    to which that is not enough, or -1. All their records have been looked at."""
-    last, wanted = row, s.job.chunks[job]
-    chunks = _begin_window(s, job, row, windows_met(s, s.profile_time[row], end[0]))
-    while chunks >= wanted and _lasts(s, last + 1, end):
-        last += 1
-        chunks += _keep_changed(s, job, last, last)
-    return last if chunks < wanted else -1
-
-
-@kernel
-def _first_to_last(s: State, job: int, row: int, blocked: int) -> int:
-    """Do as ``_first_within_bound``, node by node; advance reservations are left out: with them there is no more."""
-    first, wanted = blocked + 1, s.job.chunks[job]
-    chunks = _begin_window(s, job, blocked, 0)
-    while chunks >= wanted and first > row + 2:
-        first -= 1
-        chunks += _keep_changed(s, job, first - 1, first)
-    return first - 1 if chunks >= wanted else first
-
-
-@kernel
-def _begin_window(s: State, job: int, row: int, closed: int) -> int:
-    """Begin with the chunks of a job that each node can take at a breakpoint, none if it is of an advance reservation
-    in ``closed``; return how many that is in all."""
+def _begin_nodes(s: State, job: int, row: int, closed: int) -> int:
+    """Do that node by node; nodes of an advance reservation in ``closed`` can take none."""
     chunks, partition = 0, s.job.partition[job]
     for word in range(s.partition_spans.shape[1]):
         spans = s.partition_spans[partition, word]
         while spans != ZERO:
             span = 64 * word + lowest_bit(spans)
             spans &= spans - ONE
-            first, record = span * SPAN, record_of(s, row, span)
+            first, record = first_of_span(s, span), record_of(s, row, span)
+            takes = s.profile_cores
+            if not are_cores(s, job, span):
+                takes = s.record_takes
+                look_at(s, job, span, record)
             for node in range(first, end_of_span(s, span)):
                 is_open = s.node_windows[node] & closed == 0
-                s.takes[node] = s.record_takes[record, node - first] if is_open else 0
+                s.takes[node] = takes[record, node - first] if is_open else 0
                 chunks += s.takes[node]
     return chunks
 
 
 @kernel
-def _keep_changed(s: State, job: int, row: int, edge: int) -> int:
-    """Keep of them those that it can take at another breakpoint, too, as ``_keep_bound`` does with those of spans."""
-    more, partition = 0, s.job.partition[job]
+def _keep_nodes(s: State, job: int, first: int, last: int, edge: int) -> int:
+    """Do that node by node."""
+    more, partition, second, third = 0, s.job.partition[job], min(first + 1, last), min(first + 2, last)
     for word in range(s.partition_spans.shape[1]):
-        spans = s.profile_edges[s.profile_place[edge], word] & s.partition_spans[partition, word]
+        spans = s.profile_edges[s.profile_place[edge], word]
+        for later in range(1, last - first + 1):
+            spans |= s.profile_edges[s.profile_place[edge + later], word]
+        spans &= s.partition_spans[partition, word]
         while spans != ZERO:
             span = 64 * word + lowest_bit(spans)
             spans &= spans - ONE
-            first, record = span * SPAN, record_of(s, row, span)
-            for node in range(first, end_of_span(s, span)):
-                before = s.takes[node]
-                takes = min(before, s.record_takes[record, node - first])
-                s.takes[node] = takes
-                more += takes - before
+            one, two = record_of(s, first, span), record_of(s, second, span)
+            three, four = record_of(s, third, span), record_of(s, last, span)
+            takes, begin = s.profile_cores, first_of_span(s, span)
+            if not are_cores(s, job, span):
+                takes = s.record_takes
+                look_at(s, job, span, one)
+                look_at(s, job, span, two)
+                look_at(s, job, span, three)
+                look_at(s, job, span, four)
+            for node in range(begin, end_of_span(s, span)):
+                at, before = node - begin, s.takes[node]
+                most = min(min(takes[one, at], takes[two, at]), min(takes[three, at], takes[four, at]))
+                s.takes[node] = min(before, most)
+                more += s.takes[node] - before
     return more
 
 
@@ -215,7 +240,7 @@ def _finish_window(s: State, job: int, row: int, end: tuple[float, float]) -> No
     partition = s.job.partition[job]
     for span in range(s.profile_records.shape[1]):
         if s.partition_spans[partition, span >> 6] >> np.uint64(span & 63) & ONE == ZERO:
-            for node in range(span * SPAN, end_of_span(s, span)):
+            for node in range(first_of_span(s, span), end_of_span(s, span)):
                 s.takes[node] = 0
     if s.chooses_by_room == 0:
         return
@@ -231,7 +256,7 @@ def _finish_window(s: State, job: int, row: int, end: tuple[float, float]) -> No
 @inlined
 def _begin_room(s: State, job: int, span: int, record: int) -> None:
     """Begin with what a record says that is free of the nodes of a span."""
-    first = span * SPAN
+    first = first_of_span(s, span)
     for node in range(first, end_of_span(s, span)):
         s.window_cores[node] = _usable(s, job, node, s.profile_cores[record, node - first])
         if s.job.chunk_memory[job] > 0:
@@ -241,7 +266,7 @@ def _begin_room(s: State, job: int, span: int, record: int) -> None:
 @inlined
 def _keep_room(s: State, job: int, span: int, record: int) -> None:
     """Keep of that what another record says, too, that is free."""
-    first = span * SPAN
+    first = first_of_span(s, span)
     for node in range(first, end_of_span(s, span)):
         free = _usable(s, job, node, s.profile_cores[record, node - first])
         s.window_cores[node] = min(s.window_cores[node], free)
