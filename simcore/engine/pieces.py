@@ -233,16 +233,6 @@ def cores_listed_in(s: State, job: int, partition: int) -> int:
 
 
 @kernel
-def cores_listed(s: State, job: int) -> int:
-    """Return all cores that are listed for a job, whether it holds them or not."""
-    cores, piece = 0, s.job.first_piece[job]
-    while piece >= 0:
-        cores += s.piece_cores[piece]
-        piece = s.piece_next[piece]
-    return cores
-
-
-@kernel
 def free_cores_in(s: State, partition: int) -> int:
     """Return the free cores of the nodes of a partition."""
     if s.has_all[partition] == 1:

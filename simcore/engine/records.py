@@ -100,9 +100,9 @@ def most_column(s: State, job: int) -> int:
 
 
 @kernel
-def change_records(s: State, first: int, last: int, piece: int, sign: int) -> int:
+def change_records(s: State, first: int, last: int, piece: int, sign: int) -> tuple[int, int]:
     """Free what a job holds of a span by its pieces from one on, between two breakpoints, or take it (sign -1); return
-    its first piece of a later span."""
+    its first piece of a later span, and how many cores more are free."""
     span, behind, cores = span_of(s, s.piece_node[piece]), piece, 0
     begin = end = place_in_span(s, s.piece_node[piece])
     while behind >= 0 and span_of(s, s.piece_node[behind]) == span:
@@ -112,7 +112,7 @@ def change_records(s: State, first: int, last: int, piece: int, sign: int) -> in
         _set_more(s, at, sign * s.piece_cores[behind], sign * s.piece_gpus[behind], sign * s.piece_memory[behind])
         end, cores, behind = at + 1, cores + sign * s.piece_cores[behind], s.piece_next[behind]
     _change_span(s, span, first, last, begin, end, cores)
-    return behind
+    return behind, cores
 
 
 @kernel

@@ -1,12 +1,12 @@
 """The availability profile of conservative backfilling on a site: what is free of each node from when on.
 
-Points in time and breakpoints are those of ``profile.py``. ``profile_free`` counts the free cores of all nodes.
+Points in time and breakpoints are those of ``profile.py``.
 """
 
 from __future__ import annotations
 
 from faultsweep.simcore.engine.jit import inlined, kernel
-from faultsweep.simcore.engine.pieces import cores_listed, cores_listed_in, waited_for
+from faultsweep.simcore.engine.pieces import cores_listed_in, waited_for
 from faultsweep.simcore.engine.profile import begin_profile, merge_at, row_of_release, rows_between
 from faultsweep.simcore.engine.records import begin_records, change_records, free_node_in_records
 from faultsweep.simcore.engine.state import State
@@ -46,22 +46,18 @@ def _add_node(s: State, node: int, first: int) -> None:
     free_node_in_records(s, node, first, cores, gpus, memory)
     for partition in range(s.first_node.shape[0]):
         _count_more(s, partition, first, s.num_profile, cores * (s.node_members[node] >> partition & 1))
-    for row in range(first, s.num_profile):
-        s.profile_free[row] += cores
 
 
 @kernel
 def _add_pieces(s: State, job: int, first: int, last: int, sign: int) -> None:
     """Free the pieces of a job between two breakpoints, or take them (sign -1)."""
-    piece = s.job.first_piece[job]
+    total, piece = 0, s.job.first_piece[job]
     while piece >= 0:
-        piece = change_records(s, first, last, piece, sign)
-    total = sign * cores_listed(s, job)
+        piece, cores = change_records(s, first, last, piece, sign)
+        total += cores
     for partition in range(s.first_node.shape[0]):
         cores = total if s.has_all[partition] == 1 else sign * cores_listed_in(s, job, partition)
         _count_more(s, partition, first, last, cores)
-    for row in range(first, last):
-        s.profile_free[row] += total
 
 
 @inlined

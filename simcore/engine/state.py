@@ -536,7 +536,7 @@ class State(Common):
     base_sum: FailureRow  # ... and their sums from the smallest on
     profile_time: ProfileRow  # a time ...
     profile_rank: ProfileRow  # ... and 0, or 1 for just after it, and so on
-    profile_free: ProfileRow  # nodes (torus); cores (site)
+    profile_free: ProfileRow  # nodes (torus)
     profile_place: ProfileIndex  # where the tables have it; behind the last breakpoint, places that are not used
 
     # profile of a flat machine (conservative): engine/counts.py, by breakpoint ...
