@@ -1009,7 +1009,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(RECORDS, " * (s.node_members[first + at] >> partition & 1)", "", "idle nodes are of all partitions"),
     Mutant(BUILD, "np.minimum.reduceat(is_there", "np.maximum.reduceat(is_there", "a span in part is one in full"),
-    Mutant(BUILD, "    if plans or is_parted or", "    if plans or not is_parted or", "small sites have many spans"),
+    Mutant(BUILD, "    if plans or is_parted or", "    if is_parted or", "small sites have one span under slurm"),
     Mutant(
         RESERVED,
         "min(takes[three, at], takes[four, at])",
