@@ -1025,9 +1025,6 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(RECORDS, "        if not shares and (last or", "        if (last or", "a record is given back that is used"),
     Mutant(RECORDS, "] |= ONE << np.uint64(span & 63)", "] |= ZERO", "a change of a span is not seen"),
-    Mutant(
-        RECORDS, "span >> 6] >> np.uint64(span & 63)", "0] >> np.uint64(span & 63)", "... of one behind the first word"
-    ),
     Mutant(PROFILE, "    give_back_records(s, row)\n", "", "records of the past are never used again"),
     Mutant(
         EXPECTED,
