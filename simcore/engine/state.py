@@ -121,7 +121,7 @@ THEN_FREE = 2  # profile_masks: midplanes and wires that are free then
 # --- indices on a flat machine: of the profile (conservative) and of long queues (EASY) ----------------------------
 LEVELS = 8  # of numbers of nodes
 BLOCK = 64  # jobs
-SPAN = 32  # nodes of which the profile of a large site has one record
+SPAN = 32  # nodes of which the profile of a site has one record, if not of all nodes
 LENGTHS = 64  # classes of lengths of time: below 1 s, then from 1 s, 1.4 s, 2 s, 2.8 s, 4 s, ... on
 
 # --- what policies are to the engine: the numbers of policies are their places in their roles, 0 the default's --------
@@ -380,7 +380,7 @@ class State(Common):
     preference_changed: (
         int  # ... how many there were when a choice of nodes last began to prefer others though the same are free
     )
-    span_bits: int  # the profile of a site has one record of 2 to the power of this nodes, a span
+    span_bits: int  # 2 to the power of this nodes are a span, of which the profile of a site has one record
     num_records: int  # records of the profile that have been used (conservative and top-jobs, site) ...
     num_free_records: int  # ... and entries of free_record
     num_reserved: int  # waiting jobs that have a reservation (conservative, flat)

@@ -157,7 +157,7 @@ def _keep(s: State, job: int, first: int, last: int, edge: int, by_node: bool) -
 
 @kernel
 def _begin_spans(s: State, job: int, row: int) -> int:
-    """Do that span by span, advance reservations left out."""
+    """Do as ``_begin``, span by span, advance reservations left out."""
     chunks, partition = 0, s.job.partition[job]
     for word in range(s.partition_spans.shape[1]):
         spans = s.partition_spans[partition, word]
@@ -171,7 +171,7 @@ def _begin_spans(s: State, job: int, row: int) -> int:
 
 @kernel
 def _keep_spans(s: State, job: int, row: int, edge: int) -> int:
-    """Do that span by span, at one breakpoint."""
+    """Do as ``_keep``, span by span, at one breakpoint."""
     more, partition = 0, s.job.partition[job]
     for word in range(s.partition_spans.shape[1]):
         spans = s.profile_edges[s.profile_place[edge], word] & s.partition_spans[partition, word]
@@ -186,7 +186,7 @@ def _keep_spans(s: State, job: int, row: int, edge: int) -> int:
 
 @kernel
 def _begin_nodes(s: State, job: int, row: int, closed: int) -> int:
-    """Do that node by node; nodes of an advance reservation in ``closed`` can take none."""
+    """Do as ``_begin``, node by node; nodes of an advance reservation in ``closed`` can take none."""
     chunks, partition = 0, s.job.partition[job]
     for word in range(s.partition_spans.shape[1]):
         spans = s.partition_spans[partition, word]
@@ -207,7 +207,7 @@ def _begin_nodes(s: State, job: int, row: int, closed: int) -> int:
 
 @kernel
 def _keep_nodes(s: State, job: int, first: int, last: int, edge: int) -> int:
-    """Do that node by node."""
+    """Do as ``_keep``, node by node."""
     more, partition, second, third = 0, s.job.partition[job], min(first + 1, last), min(first + 2, last)
     for word in range(s.partition_spans.shape[1]):
         spans = s.profile_edges[s.profile_place[edge], word]
