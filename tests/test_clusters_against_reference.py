@@ -44,6 +44,7 @@ def same(run, reference):
     np.testing.assert_allclose(told.saturation, [float(row[2]) for row in reference.decisions], rtol=1e-9)
 
 
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize("seed", range(300))
 def test_random_systems(seed):
     system = random_system(seed)
@@ -51,7 +52,7 @@ def test_random_systems(seed):
 
 
 @pytest.mark.parametrize("block", range(10))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 def test_fixed_steps_do_the_same_work(block):
     step = 0.5
     for seed in range(1000 + 20 * block, 1020 + 20 * block):

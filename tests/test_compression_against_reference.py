@@ -38,7 +38,7 @@ def failing(rng: random.Random, nodes: int) -> list[tuple[int, int, int]]:
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("machine", ["torus:2x2x3", "torus:1x3x5", "torus:2x3x4"])
 @pytest.mark.parametrize("first", range(0, 75, 25))
 def test_boxes(machine, first):
@@ -66,7 +66,7 @@ def need_of(rng: random.Random, site) -> Need:
     return Need(rng.randint(1, count), each, rng.choice((0, 0, 1)), whole, place)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("node_choice", CHOICES)
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_nodes_of_a_site(node_choice, first):

@@ -33,6 +33,7 @@ from tests.test_slurm_against_reference import check_same as check_passes
 LOG = {"dependencies": "log"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @given(runs(machines), st.sampled_from(("actual", "requested")), st.sampled_from((0, 0, 1)))
 @examples(60)
@@ -40,6 +41,7 @@ def test_schedules_are_those_of_the_reference(scheduler, case, estimates, delay)
     assert_same(case, scheduler=scheduler, estimates=estimates, start_delay=delay, **LOG)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @given(runs(machines, failures=True), st.sampled_from(QUEUE_ORDERS), st.sampled_from((0, 0, 3)))
 @examples(60)

@@ -57,7 +57,7 @@ def close(found, expected) -> bool:
 
 @pytest.mark.parametrize("estimates", ["actual", "requested"])
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 def test_scheduling(scheduler, estimates):
     @EXAMPLES
     @given(runs(machines), st.sampled_from((0, 1, 3)), st.sampled_from((0, 0, 1)))
@@ -101,7 +101,7 @@ def test_what_an_overdue_job_held_is_given_back_once():
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_failures(scheduler):
     @EXAMPLES
     @given(runs(machines, failures=True), st.sampled_from(("actual", "requested")), st.sampled_from((0, 0, 1, 5)))
@@ -113,7 +113,7 @@ def test_failures(scheduler):
 
 @pytest.mark.parametrize("event_order", ["submits-first", "ends-first"])
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_event_orders(scheduler, event_order):
     @EXAMPLES
     @given(runs(machines))
@@ -179,7 +179,7 @@ def test_jobs_killed_at_their_estimate(case, scheduler):
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("placement", ["balancing", "tie-breaking"])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 def test_prediction(placement, scheduler):
     chances = (0, 0.25, 0.5, 1)
 
@@ -210,7 +210,7 @@ def test_balancing_reckons_with_the_size_asked_for():
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "conservative", "backfill+migration"])
 @pytest.mark.parametrize("placement", ["balancing", "tie-breaking"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_predictors_that_err(placement, scheduler):
     """False positives at a given rate, finite recall, and finite precision."""
 
@@ -294,7 +294,7 @@ CHECKPOINTS = st.one_of(
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 def test_checkpoints(scheduler):
     @EXAMPLES
     @given(
@@ -347,7 +347,7 @@ def test_node_choice(scheduler):
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
 @pytest.mark.parametrize("choice", ["first-fit", "random", "round-robin"])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_other_node_choices(scheduler, choice):
     @EXAMPLES
     @given(runs(flats, failures=True), st.sampled_from(("actual", "requested")))

@@ -35,7 +35,7 @@ def check(rng: random.Random, case, scheduler: str, **options) -> None:
     assert_same(case, scheduler=scheduler, start_delay=rng.choice((0, 0, 1)), **options)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("node_choice", CHOICES)
 def test_of_three_records(scheduler, node_choice):

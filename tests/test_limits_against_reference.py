@@ -41,6 +41,7 @@ def limited_runs(draw, on=machines, failures: bool = False):
     return case, found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @given(limited_runs(), st.sampled_from(("actual", "requested")), st.sampled_from((0, 0, 1)))
 @examples(80)
@@ -49,6 +50,7 @@ def test_schedules_are_those_of_the_reference(scheduler, drawn, estimates, delay
     assert_same(case, scheduler=scheduler, estimates=estimates, start_delay=delay, **found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @given(limited_runs(failures=True), st.sampled_from(("actual", "requested")), st.sampled_from(QUEUE_ORDERS))
 @examples(60)
@@ -133,6 +135,7 @@ def test_whose_jobs_are_limited(limit, expected):
     assert tuple(starts(rows, **{f"{limit}_max_jobs": 1}).values()) == expected
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
 @given(
     site_cases(failures=True), limits("flat:1"), st.sampled_from(("first-fit", "best-fit")), st.sampled_from((0, 0, 1))
@@ -231,6 +234,7 @@ def site_rules(found):
     return on
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative"])
 @given(site_cases(failures=True), st.data())
 @examples(60)

@@ -134,6 +134,7 @@ def check_same(run, **options) -> None:
     assert_same(case, preempting=(written, rules), **options)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill"])
 @given(runs(), TIMES, st.sampled_from(CHOICES), st.sampled_from((0, 0, 1)))
 @examples(120)

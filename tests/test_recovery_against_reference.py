@@ -27,6 +27,7 @@ def assert_recovers_same(case, delay=0, **options):
     assert_same(case, recovery=True, manual_delay=lambda job, restarts: delay, **options)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("scheduler", ["fcfs", "backfill", "conservative", "migration", "backfill+migration"])
 @pytest.mark.parametrize("hold", [True, False])
 def test_options(scheduler, hold):
@@ -101,6 +102,7 @@ def test_reservations_under_an_order_that_changes(case, estimates, order):
     assert_same(case, scheduler="conservative", estimates=estimates, queue_order=order)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("order", [name for name in QUEUE_ORDERS if name not in ("fcfs", "wfp")])
 def test_order_by_priority(order):
     @examples(25)

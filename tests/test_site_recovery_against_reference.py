@@ -36,6 +36,7 @@ def recovers_same(case, delay, **options):
     assert_same(case, recovery=True, manual_delay=lambda job, restarts: delay, **options, **saves)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("scheduler", [*SCHEDULERS, "top-jobs"])
 @given(recovering(FAILING), OPTIONS, st.sampled_from((0, 3)), st.sampled_from(("fcfs", "fcfs", "sjf")))
 @examples(80)
@@ -43,6 +44,7 @@ def test_options(scheduler, case, options, delay, order):
     recovers_same(case, delay, scheduler=scheduler, queue_order=order, **options)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @given(recovering(WINDOWED), OPTIONS, st.sampled_from((0, 0, 2)))
 @examples(60)

@@ -42,13 +42,14 @@ def rules(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("parameter", "value"), named_policies(), ids=lambda text: text)
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(6)
 def test_a_built_in_policy_conforms(parameter, value):
     report = check_policy(parameter, value, draws=2)
     assert report.problems == []
     assert report.ran
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("parameter", sorted(EXAMPLES))
 def test_a_policy_from_outside_conforms(rules, parameter):
     report = check_policy(parameter, f"{rules}:{EXAMPLES[parameter]}", draws=2)

@@ -88,6 +88,7 @@ FEW, MANY, LARGE = (16, 8, [1, 1, 2, 5], 30), (60, 48, [1, 2, 5, 20], 6), (90, 1
 
 @pytest.mark.parametrize(("gains", "cases"), [(4096, FEW), (24, FEW), (16, FEW), (4096, MANY), (4096, LARGE)])
 @pytest.mark.sampled(2)
+@pytest.mark.compiled
 def test_reservations_get_earlier_as_in_the_reference(monkeypatch, gains, cases):
     """Jobs that end early give way to others, which give way to others, behind them and before them; also where few
     gains, or none, can be noted one by one."""

@@ -24,6 +24,7 @@ def rows_of(seed, count, nodes, spread_s, by=1.0):
     return [tuple(row) for row in table.tolist()]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_easy_starts_the_same_jobs_as_a_scan_of_the_queue(seed):
     rows = rows_of(seed, 2500, 32, 15_000)

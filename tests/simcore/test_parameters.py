@@ -17,6 +17,7 @@ NUMBERS = [parameter for parameter in PARAMETERS.values() if parameter.kind in (
 ODD = [math.inf, -math.inf, math.nan, 10**400, -(10**400), 10**5000, 2**63, 2**53 + 1, 1e308, True, None, "3", [1], 1.5]
 
 
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("parameter", NUMBERS, ids=lambda parameter: parameter.name)
 @given(value=st.sampled_from(ODD) | st.floats() | st.integers())
 def test_a_number_is_taken_or_refused_by_a_sentence(parameter, value):

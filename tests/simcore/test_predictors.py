@@ -128,9 +128,11 @@ def trace_up_to_60(trace):
     return FailureTrace(trace.time_s[kept], trace.node[kept], trace.down_s[kept])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("precision", "recall"), [(0.9, 0.5), (0.5, 0.8), (0.2, 0.3)])
 @pytest.mark.parametrize("window_s", [3600.0, 86400.0])
 @pytest.mark.parametrize("source", [{"burst_window": 2}, {"burst_window": 64}])
+@pytest.mark.compiled
 def test_precision_and_recall_come_out_as_given(precision, recall, window_s, source):
     """Asked at random times, over bursty and plain failures of unequal nodes."""
     end = 3e7

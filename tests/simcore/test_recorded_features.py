@@ -50,7 +50,7 @@ def passes_do_the_same(folder: Path, recordings: list[Recording]) -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", TRACES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_passes_of_a_recorded_run_do_the_same(tmp_path, name):
     passes_do_the_same(tmp_path, runs_of(name)[:1])
 
@@ -124,7 +124,7 @@ OUTSIDE |= {"limits": 1, "failing": 2, "mixed": 1}
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", TRACES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_schedules_lie_among_the_runs_of_one_trace(tmp_path, name):
     """Or are no further from them than is known; without the feature they are further."""
     ensemble = Ensemble.of(RECORDED / f"{name}.json")

@@ -103,6 +103,7 @@ def passes_are_the_same(folder: Path, recordings: list[Recording]) -> None:
     assert sum(each.jobs for _, each in other) <= 0.05 * jobs, other
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", TRACES)
 def test_passes_of_a_recorded_run_start_the_same_jobs(tmp_path, name):
@@ -180,6 +181,7 @@ SHARED_NODES = ("shared", "coarse-shared")
 """Where jobs take whole nodes, there is so little to backfill that schedules without it are as near."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", TRACES)
 def test_schedules_lie_among_the_runs_of_one_trace(tmp_path, name):

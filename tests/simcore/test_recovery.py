@@ -289,6 +289,7 @@ def test_partitions_in_use_never_conflict(case, scheduler):
 # --- delays and measures --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiled
 def test_the_delay_of_resubmission_by_hand_has_its_distribution():
     """400 jobs side by side, all killed at the same time: their delays are the sample."""
     count = 400
@@ -332,6 +333,7 @@ def test_measures_by_group_are_those_of_the_paired_run(intrepid):
     assert np.isnan(plain.metrics["credits_granted"])
 
 
+@pytest.mark.compiled
 def test_recovered_jobs_are_drawn_from_the_log_alike_in_every_case(intrepid):
     groups = [
         simulate(intrepid, **{**FAILING, "recovery": case}).jobs["recovery_group"].tolist()

@@ -53,6 +53,7 @@ def monotone(score):
     return copy
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize(
     ("rule", "score", "parameters"),

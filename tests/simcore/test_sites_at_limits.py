@@ -133,7 +133,7 @@ def test_a_site_that_is_too_large_is_refused(tmp_path, count, cores):
 
 
 @pytest.mark.parametrize("scheduler", ["backfill", "conservative", "top-jobs", "slurm"])
-@pytest.mark.parametrize(("count", "cores"), [(20_000, 48), (2, 50_000_000)])
+@pytest.mark.parametrize(("count", "cores"), [pytest.param(20_000, 48, marks=pytest.mark.compiled), (2, 50_000_000)])
 def test_the_largest_sites_run(tmp_path, scheduler, count, cores):
     path = tmp_path / "site.toml"
     path.write_text(f'format = "faultsweep site, 1"\nnodes = [{{name = "n", count = {count}, cores = {cores}}}]\n')

@@ -94,6 +94,7 @@ def drawn(seed, count, most):
     return events
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("most", [1, 3, st.SOON, st.SOON + 1, JOBS])
 @pytest.mark.parametrize("seed", range(8))
 def test_timers_come_in_order_of_time_and_key(state, seed, most):

@@ -77,6 +77,7 @@ def log(count=4000, seed=3):
     return generate_named("sdsc-model", count, seed)
 
 
+@pytest.mark.compiled
 def test_a_model_is_like_its_log():
     """Its rate of arrivals, its sizes and its work: means over seeds within five standard errors."""
     original = log()

@@ -129,6 +129,7 @@ def test_knobs_are_parameters_of_a_run():
         assert run.metrics["mean_wait_s"] != plain.metrics["mean_wait_s"]
 
 
+@pytest.mark.compiled
 def test_what_repeated_hits_cost_is_what_a_machine_of_one_job_loses():
     """Jobs of the whole machine one after the other under failures at random: (e^h - 1) / h - 1 and h / 2."""
     count, run_s, mtbf_h = 4000, 3600.0, 1.25
