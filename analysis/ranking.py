@@ -7,7 +7,6 @@ replicate by replicate. Of metrics that are never negative the ratio decides, of
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -17,6 +16,7 @@ import xarray as xr
 from faultsweep.analysis.statistics import ARRAY, REPLICATE, STATUS, difference_to, mean_interval, ratio_to
 from faultsweep.sweeps.outputs import more_is_better
 from faultsweep.sweeps.selection import HIGHER_IS_BETTER
+from faultsweep.sweeps.store.opener import stored_spec
 from numpy.typing import NDArray
 
 from faultsweep.arguments import TEXT, TRUTH, takes
@@ -36,7 +36,7 @@ def higher_is_better(data: xr.Dataset, metric: str) -> bool:
     """
     declared = str(data[metric].attrs.get("better", ""))
     if not declared:
-        spec = tomllib.loads(str(data.attrs.get("spec", "")))
+        spec = stored_spec(data.attrs)
         declared = str(spec.get("better", {}).get(metric, ""))
     if not declared and data.attrs.get("target", "simulator") == "simulator":
         return metric in HIGHER_IS_BETTER

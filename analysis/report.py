@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -41,6 +40,7 @@ from faultsweep.analysis.verdict import (
 from faultsweep.analysis.warmup import MOST_RUNS, steady_means
 from faultsweep.simcore.parameters import PARAMETERS, canonical, inert, run_of
 from faultsweep.sweeps.open import RESULTS, check_results, count_cells, fixed_parameters, is_one_of, metric_names
+from faultsweep.sweeps.store.opener import stored_spec
 
 from faultsweep.arguments import NAMES, PATH, TEXT, takes
 from faultsweep.errors import InputError, unknown_name
@@ -178,7 +178,7 @@ def _what_was_run(data: xr.Dataset) -> str:
         parameters = [str(name) for name in data.coords if data[name].dims == (dim,) and name != dim]
         axes.append([str(dim), data.sizes[dim], values, ", ".join(parameters)])
     fixed = fixed_parameters(data)
-    named = set(tomllib.loads(str(data.attrs.get("spec", ""))).get("fixed", {}))
+    named = set(stored_spec(data.attrs).get("fixed", {}))
     on = [name for name, value in fixed.items() if name not in named and (name == "seed" or not _is_off(value))]
     matter = named | _that_matter(data, on)
     held, unnamed = (

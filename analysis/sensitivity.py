@@ -8,7 +8,6 @@ Prieur 2012).
 
 from __future__ import annotations
 
-import tomllib
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
@@ -19,6 +18,7 @@ import xarray as xr
 from faultsweep.analysis.statistics import REPLICATE
 from faultsweep.sweeps.intervals import scaled
 from faultsweep.sweeps.open import check_results, metric_names
+from faultsweep.sweeps.store.opener import stored_spec
 from numpy.typing import NDArray
 
 from faultsweep.arguments import TEXT, takes
@@ -32,10 +32,7 @@ FEWEST_POINTS = 65
 
 def sampled_axes(data: xr.Dataset) -> dict[str, dict[str, Any]]:
     """Return the sampled axes of a store as its spec writes them: axis -> its table."""
-    try:
-        axes = tomllib.loads(str(data.attrs.get("spec", ""))).get("axes", {})
-    except tomllib.TOMLDecodeError:
-        return {}
+    axes = stored_spec(data.attrs).get("axes", {})
     sampled = {name: axis for name, axis in axes.items() if isinstance(axis, Mapping) and "sample" in axis}
     return {name: dict(axis) for name, axis in sampled.items() if name in data}
 

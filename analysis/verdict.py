@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from faultsweep.sweeps.outputs import Output
 from faultsweep.sweeps.refinement import Refined
 from faultsweep.sweeps.search import Search
 from faultsweep.sweeps.selection import FEWEST, Selection, ratio_bounds
+from faultsweep.sweeps.store.opener import stored_spec
 from faultsweep.sweeps.store.statuses import NOT_REQUESTED
 from numpy.typing import NDArray
 
@@ -180,7 +180,7 @@ def describe_scope(results: xr.Dataset) -> str:
 
 def selection_of(results: xr.Dataset) -> Best | None:
     """Return the selection that a sweep was run for, as its spec has it; None if it was run for none."""
-    spec = tomllib.loads(str(results.attrs.get("spec", "")))
+    spec = stored_spec(results.attrs)
     if "best" not in spec:
         return None
     dims = [str(dim) for dim in results["status"].dims if dim != REPLICATE]

@@ -24,7 +24,7 @@ from faultsweep.cluster.guard import check_script
 from faultsweep.cluster.interrupts import interrupts_wait
 from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER_VARIABLE, SETTINGS, SHORT_LOGS
 
-from faultsweep.arguments import NUMBER, PATH, WHOLE, takes
+from faultsweep.arguments import NUMBER, PATH, WHOLE, shown, takes
 from faultsweep.errors import InputError, UnreachableError
 
 START_S = 120.0
@@ -84,11 +84,9 @@ def connect(
     elif isinstance(cluster, str | Path):
         with _quiet(), _running(str(cluster), credentials, timeout_s) as client:
             yield client
-    elif hasattr(cluster, "scheduler_address"):
+    else:
         with dask.config.set(SHORT_LOGS), distributed.Client(cluster) as client:
             yield client
-    else:
-        raise InputError(f"cluster: expected local, an address, a scheduler file or a Client, got {cluster!r}")
 
 
 def _with_workers(site: Any, workers: int | None) -> Any:
@@ -96,8 +94,18 @@ def _with_workers(site: Any, workers: int | None) -> Any:
 
 
 def choose(cluster: Any) -> Any:
-    """Return ``cluster``, or if it is None that of the batch job that this process was submitted with, or "local"."""
-    return (os.environ.get(SCHEDULER_VARIABLE) or "local") if cluster is None else cluster
+    """Return ``cluster``, or if it is None that of the batch job that this process was submitted with, or "local".
+
+    Raises
+    ------
+    InputError
+        It is nothing that ``connect`` takes.
+    """
+    if cluster is None:
+        return os.environ.get(SCHEDULER_VARIABLE) or "local"
+    if isinstance(cluster, str | Path) or hasattr(cluster, "scheduler_address") or hasattr(cluster, "scheduler_info"):
+        return cluster
+    raise InputError(f"cluster: expected local, slurm, an address, a scheduler file or a Client, got {shown(cluster)}")
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from faultsweep.cluster.times import parse_time
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.files import parse_toml, read_text
 
 SITE_VARIABLE = "FAULTSWEEP_SITE"
 _NAME = r"""^[^\s"'\\#]+$"""
@@ -35,7 +35,7 @@ class Site(BaseModel):
     qos: str | None = Field(None, pattern=_NAME, description="Quality of service.")
     time: str | None = Field(None, description="Walltime of one job; a sweep that needs more is requeued and resumes.")
     nodes: str = Field(
-        "1", pattern=r"^[1-9]\d*(-[1-9]\d*)?$", description="Nodes of a job: 4, or 1-4 for what is free."
+        "1", pattern=r"^[1-9]\d{0,8}(-[1-9]\d{0,8})?$", description="Nodes of a job: 4, or 1-4 for what is free."
     )
     workers_per_node: int | None = Field(
         None, ge=1, description="Worker processes per node; one for each core if unset."
@@ -90,10 +90,7 @@ def read_site(named: Path | None = None, **flags: Any) -> Site:
     path = site_file(named)
     values: dict[str, Any] = {}
     if path.is_file():
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"{path}: cannot be read ({error})") from None
+        values = parse_toml(read_text(path), path)
     elif named is not None or os.environ.get(SITE_VARIABLE):
         raise InputError(f"{path}: no such file; 'faultsweep cluster init' writes one")
     if isinstance(values.get("nodes"), int):
@@ -106,7 +103,7 @@ def read_site(named: Path | None = None, **flags: Any) -> Site:
         raise InputError("\n".join(problems))
     site = Site(**{**values, **given})
     if site.system is not None and site.system.endswith(".py"):  # beside the site's file
-        site = site.model_copy(update={"system": str((path.parent / Path(site.system).expanduser()).resolve())})
+        site = site.model_copy(update={"system": str((path.parent / os.path.expanduser(site.system)).resolve())})
     _check_units(site, given, path)
     return site
 
@@ -129,7 +126,7 @@ def _problems(values: dict[str, Any], where: str) -> list[str]:
             if problem["type"] == "extra_forbidden":
                 found.append(str(unknown_name("key", key, Site.model_fields, where=where)))
             else:
-                found.append(f"{place}: expected {_expected(key, problem)}, got {problem['input']!r}")
+                found.append(f"{place}: expected {_expected(key, problem)}, got {problem['input']!r:.80}")
         return found
     return []
 
@@ -167,12 +164,12 @@ def _check_units(site: Site, given: dict[str, Any], path: Path) -> None:
 
 def parse_memory(text: str, where: str = "--memory-per-worker") -> int:
     """Return a size such as 2GB, 1.5 GiB or 800M in bytes (K, M, G, T are powers of 1000)."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", text.strip(), flags=re.IGNORECASE)
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)(i?)B?", text.strip(), flags=re.IGNORECASE)
     size = 0.0
     if match:
         size = float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " ")
     if size < 1e6:
-        raise InputError(f"{where}: expected a size such as 2GB, got {text!r}")
+        raise InputError(f"{where}: expected a size such as 2GB, got {text!r:.80}")
     return int(size)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
 import os
@@ -49,7 +50,18 @@ def _read_path(value: Any) -> str | Path:
     text = os.fspath(value)
     if not isinstance(text, str) or "\0" in text:
         raise TypeError
+    if "://" not in text:
+        _check_length(text)
     return value if isinstance(value, str | Path) else Path(text)
+
+
+def _check_length(path: str) -> None:
+    """Raise OSError for a path that no file can have: it, or a name in it, is longer than the file system allows."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise
 
 
 def _read_paths(value: Any) -> list[str | Path]:
@@ -109,6 +121,8 @@ def takes(**kinds: Kind) -> Callable[[Function], Function]:
                 return value
             try:
                 return kinds[name].read(value)
+            except OSError as error:
+                raise InputError(f"{name}: {shown(value)} is no path here ({error.strerror})") from None
             except Exception:  # whatever a strange object raises as it is looked at
                 raise InputError(f"{name}: expected {kinds[name].words}, got {shown(value)}") from None
 

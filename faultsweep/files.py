@@ -1,4 +1,4 @@
-"""Files that are written: tables as CSV, and errors of the file system as one sentence."""
+"""Files of text that are read or written, and errors of the file system as one sentence."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,53 @@ if TYPE_CHECKING:
 _FIRST_COLUMNS = ("job_id", "submit_s", "start_s", "finish_s", "size", "requested_size")
 
 
+_DEEPEST = 50
+"""Tables within each other."""
 _NOT_CSV = (".gz", ".json", ".nc", ".parquet", ".zip")
+
+
+def read_text(path: str | Path, where: str = "") -> str:
+    """Return the text of a file in UTF-8, with or without the mark that Windows editors begin it with.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read; ``where`` stands before the path.
+    """
+    try:
+        return Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{where}{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+
+
+def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
+    """Return what a text in TOML holds.
+
+    Raises
+    ------
+    InputError
+        If it is no TOML, with line and column; ``path`` is what the message calls it.
+    """
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    except ValueError:
+        raise InputError(f"{path}: not valid TOML: a number has thousands of digits") from None
+    except RecursionError:
+        found = None
+    if found is None or _is_deep(found):
+        raise InputError(f"{path}: not valid TOML: hundreds of lists or tables within each other")
+    return found
+
+
+def _is_deep(table: Mapping[str, Any]) -> bool:
+    """Tell whether tables lie within each other that no reader of a file looks into: one key of many parts makes so
+    many."""
+    tables: list[Any] = [table]
+    for _ in range(_DEEPEST):
+        tables = [value for each in tables for value in each.values() if isinstance(value, dict)]
+    return bool(tables)
 
 
 def refuse_url(path: Path) -> None:

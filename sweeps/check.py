@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from faultsweep.sweeps.spec import read_spec
 from faultsweep.sweeps.status import DAMAGED_CODE
 from faultsweep.sweeps.store.lock import Lock
 from faultsweep.sweeps.store.manifest import is_sealed
+from faultsweep.sweeps.store.opener import stored_spec
 from faultsweep.sweeps.store.pack import check_archive
 from faultsweep.sweeps.store.repair import Checked, check, repair, seal
 from faultsweep.sweeps.store.replay import check_at_rest
@@ -63,7 +63,7 @@ def repair_store(path: Path, logs: Path | None = None, workers: int | None = Non
     store = Store(path, mode="r")
     if check(path).cells and store.attributes["target"] in TARGETS:
         target = stored_target(store, None, logs)
-        spec = read_spec(tomllib.loads(store.attributes["spec"]), target, where=f"the spec in {path}")
+        spec = read_spec(stored_spec(store.attributes), target, where=f"the spec in {path}")
         Sweep.of(spec).run(path, workers=workers, progress=progress, only_damaged=True, results=False)
     return check(path)
 

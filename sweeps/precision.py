@@ -13,7 +13,6 @@ stopped goes on with the round that it was at.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 from faultsweep.sweeps.axes import Axis
 from faultsweep.sweeps.intervals import FRACTIONS, choose_scales, mean_bounds, moments, repeated_copies
+from faultsweep.sweeps.store.opener import stored_spec
 from faultsweep.sweeps.store.statuses import COPY, NOT_REQUESTED, PENDING, TRUNCATED_COPY, WITH_RESULT
 from faultsweep.sweeps.store.store import Store
 from faultsweep.sweeps.target import Output
@@ -112,7 +112,7 @@ def rule_of(store: Store) -> str:
     """Return the rule that the store began with; one that does not say so, and has asked for a precision, with "t"."""
     stored = store.attributes.get("precision_rule")
     if stored is None:
-        stored = "t" if "precision" in tomllib.loads(store.attributes["spec"]) else NEW_RULE
+        stored = "t" if "precision" in stored_spec(store.attributes) else NEW_RULE
     if stored not in RULES:
         raise InputError(f"{store.path}: precision_rule: {unknown_name('rule', str(stored), RULES)}")
     return str(stored)

@@ -235,8 +235,9 @@ class SimulatorTarget(Target):
 
     def _file(self, path: str) -> str:
         """Return where a file is; the place where it should be if it is nowhere."""
-        places = [folder / Path(path).expanduser() for folder in (*self.folders, *([self.logs] if self.logs else []))]
-        found = next((place for place in places if place.is_file()), None)
+        path = os.path.expanduser(path)
+        places = [folder / path for folder in (*self.folders, *([self.logs] if self.logs else []))]
+        found = next((place for place in places if os.path.isfile(place)), None)
         looks_like_one = bool(Path(path).suffix) or len(Path(path).parts) > 1
         return str(found or (places[0] if looks_like_one else path))
 
@@ -320,7 +321,7 @@ class SimulatorTarget(Target):
             return False
         if kind == "log" and is_name(name):
             return find(named_log(name), self.logs) is None
-        return not Path(self._file(name)).is_file()
+        return not os.path.isfile(self._file(name))
 
     def foresights(self) -> Sequence[Foresight]:
         """Return the checks of parameters that cannot be combined, and of jobs that are not there or too large."""

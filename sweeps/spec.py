@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -31,6 +30,7 @@ from faultsweep.sweeps.search import Search, read_search
 from faultsweep.sweeps.target import REQUIRED, RESERVED, Output, Target, check_name, has_default
 
 from faultsweep.errors import InputError, unknown_name
+from faultsweep.files import parse_toml, read_text
 
 KEYS = (
     *("name", "title", "target", "seed", "replicates", "fixed", "axes", "formulas", "exclude"),
@@ -124,12 +124,7 @@ def find_spec(spec_or_name: str | Path) -> Path:
 
 def load_toml(path: Path) -> dict[str, Any]:
     """Return the raw content of a TOML file, or raise InputError with file, line and column."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Windows editors mark UTF-8
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not valid TOML: {error}") from None
-    except (OSError, ValueError) as error:  # no UTF-8, or a number of thousands of digits
-        raise InputError(f"{path}: cannot read the spec: {getattr(error, 'strerror', None) or error}") from None
+    return parse_toml(read_text(path), path)
 
 
 def read_spec(raw: Mapping[str, Any], target: Target, where: str = "") -> Spec:

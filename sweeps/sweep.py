@@ -386,6 +386,7 @@ def _check_options(
         raise InputError(f"time_limit_s: expected seconds, 0 for no limit, got {time_limit_s!r}")
     if dask_dashboard and not (cluster is None or (isinstance(cluster, str) and cluster in ("local", "slurm"))):
         raise InputError("dask_dashboard: the cluster was not started here; ask for it where it is started")
+    choose(cluster)
 
 
 def _check_submitted(path: Path) -> None:

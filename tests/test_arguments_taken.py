@@ -84,6 +84,13 @@ def test_strange_values_are_refused_in_a_sentence(name, what):
         collect(**{name: STRANGE[what]})
 
 
+@pytest.mark.parametrize("path", ["a" * 300, "/".join(["a" * 200] * 30)])
+def test_a_path_that_no_file_can_have_is_refused(path):
+    with pytest.raises(InputError, match=r"^path: '.{1,60}' is no path here \(File name too long\)$"):
+        collect(path)
+    assert collect(f"https://example.org/{path}")[0].startswith("https")
+
+
 def test_arguments_by_place_are_checked_too():
     assert collect("a", ["b"], other=object)[5] is object
     with pytest.raises(InputError, match=r"^names: expected a list of names, got 'b'$"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from faultsweep.analysis.figures.figure import BLACK, BLUE, ORANGE, PURPLE, VERM
 from faultsweep.analysis.statistics import describe_intervals
 from faultsweep.simcore.parameters import PARAMETERS
 from faultsweep.sweeps.open import fixed_parameters, has_result, status_code
+from faultsweep.sweeps.store.opener import stored_spec
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SCHEDULERS = {
@@ -115,7 +115,7 @@ def workload_title(data: xr.Dataset, workload: str) -> str:
 
 def set_parameters(data: xr.Dataset) -> list[str]:
     """Return the parameters that a spec sets to another value than their default, but for which jobs and which seed."""
-    fixed = tomllib.loads(str(data.attrs.get("spec", ""))).get("fixed", {})
+    fixed = stored_spec(data.attrs).get("fixed", {})
     rows = [name for name in data.coords if name not in data.dims or data.sizes[name] == 1]
     found = [str(name) for name in (*fixed, *rows) if name not in _SAID_ELSEWHERE]
     if data.attrs.get("target", "simulator") != "simulator":

@@ -66,7 +66,7 @@ def find(name: str) -> ModuleType:
         return importlib.import_module(f"{__name__}.{name}")
     if not name.endswith(".py"):
         raise unknown_name("batch system", name, [*SYSTEMS, "a FILE.py of the site"], where="system")
-    path = Path(name).expanduser().resolve()
+    path = Path(os.path.expanduser(name)).resolve()
     module = sys.modules.get(f"faultsweep_site_{path.stem}")
     if module is None or getattr(module, "__file__", None) != str(path):
         module = _load(path)

@@ -271,5 +271,5 @@ def _seconds(text: str) -> float:
 
 def _bytes(text: str | int) -> int:
     """Return a size such as 16gb, of powers of 1024, in bytes."""
-    match = re.fullmatch(r"(\d+)([kmgt]?)(b|w)?", str(text).lower())
+    match = re.fullmatch(r"(\d{1,18})([kmgt]?)(b|w)?", str(text).lower())
     return int(match[1]) * 1024 ** " kmgt".index(match[2] or " ") * (8 if match[3] == "w" else 1) if match else 0

@@ -225,8 +225,10 @@ def _nodes(texts: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
     return np.array([index[text] for text in texts], np.int64), tuple(names)
 
 
-def _by_numbers(name: str) -> list[tuple[int, int, str]]:
-    pieces = re.split(r"([0-9]+)", name)
+def _by_numbers(name: str) -> list[tuple[int, int, str, str]]:
+    """Return by what a name is sorted: numbers within it by value, however many digits they have."""
+    pieces = [(piece, piece.lstrip("0")) for piece in re.split(r"([0-9]+)", name) if piece]
     return [
-        (0, int(piece), piece) if piece.isascii() and piece.isdigit() else (1, 0, piece) for piece in pieces if piece
+        (0, len(digits), digits, piece) if re.fullmatch("[0-9]+", piece) else (1, 0, piece, "")
+        for piece, digits in pieces
     ]

@@ -23,7 +23,8 @@ MOST_CLUSTERS = 62
 LONGEST_SIDES = (1023, 1023, 64)
 """Longest sides of a torus in x, y and z: a column of nodes along z is one machine word."""
 _MAX_NODES = 4_000_000
-_CLUSTER = r"\d+(?:@\d+(?:\.\d+)?)?"
+_NUMBER = r"\d{1,18}"
+_CLUSTER = rf"{_NUMBER}(?:@{_NUMBER}(?:\.{_NUMBER})?)?"
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,10 @@ def _machine_with(name: str, menu: Menu) -> Machine:
 
 @lru_cache
 def _named_machine(name: str) -> Machine:
-    torus = re.fullmatch(r"torus:(\d+)x(\d+)x(\d+)", name, re.ASCII)
-    flat = re.fullmatch(r"flat:(\d+)", name, re.ASCII)
+    torus = re.fullmatch(rf"torus:({_NUMBER})x({_NUMBER})x({_NUMBER})", name, re.ASCII)
+    flat = re.fullmatch(rf"flat:({_NUMBER})", name, re.ASCII)
     clusters = re.fullmatch(rf"clusters:{_CLUSTER}(\+{_CLUSTER})*", name, re.ASCII)
-    midplanes = re.fullmatch(r"midplanes:(\d+)", name, re.ASCII)
+    midplanes = re.fullmatch(rf"midplanes:({_NUMBER})", name, re.ASCII)
     if torus:
         x, y, z = (int(side) for side in torus.groups())
         machine = Machine(name, TORUS, (x, y, z))
@@ -124,7 +125,7 @@ def _named_machine(name: str) -> Machine:
         machine = _machine_with(name, named_menu(int(midplanes.group(1))))
     else:
         raise InputError(
-            f"machine: {name!r} is not a machine (valid: {', '.join(MACHINE_FORMS)}, e.g. torus:4x4x8, flat:128 or "
+            f"machine: {name!r:.80} is not a machine (valid: {', '.join(MACHINE_FORMS)}, e.g. torus:4x4x8, flat:128 or "
             "clusters:100+100)"
         )
     if not 1 <= machine.nodes <= _MAX_NODES:

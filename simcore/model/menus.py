@@ -8,7 +8,7 @@ names; what they connect does not matter here.
 from __future__ import annotations
 
 import hashlib
-import tomllib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -20,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.files import parse_toml, read_text
 
 WORD = 64
 ROW = 16
 """Midplanes in a row of racks of a Blue Gene/P: eight racks of two midplanes."""
 _MOST_MIDPLANES = 4096
 _MOST_PARTITIONS = 4096
+_NUMBER = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,7 @@ def read_menu(path: str | Path) -> Menu:
     InputError
         If it cannot be read, or is no menu; it names what is wrong, and where.
     """
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"machine: {path} cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    return _menu_of_file(text, str(path))
+    return _menu_of_file(read_text(path, "machine: "), str(path))
 
 
 @lru_cache(maxsize=16)
@@ -134,10 +132,7 @@ def _menu_of_file(text: str, path: str) -> Menu:
 
 def menu_of_text(text: str, path: str) -> Menu:
     """Return the menu that a TOML text describes; ``path`` is what messages call it."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: is not TOML: {error}") from None
+    table = parse_toml(text, path)
     _only(table, ("name", "midplanes", "nodes_per_midplane", "partitions"), path)
     midplanes = _whole(table, "midplanes", _MOST_MIDPLANES, path)
     per_midplane = _whole(table, "nodes_per_midplane", 1 << 40, path, 512)
@@ -202,7 +197,7 @@ def _midplanes(value: Any, where: str) -> list[int]:
     found: list[int] = []
     for part in value.split(",") if isinstance(value, str) else ["?"]:
         first, _, last = part.strip().partition("-")
-        if not (first.isascii() and first.isdigit()) or (last and not (last.isascii() and last.isdigit())):
+        if not _NUMBER.fullmatch(first) or (last and not _NUMBER.fullmatch(last)):
             raise InputError(f'{where}: midplanes = {value!r:.60} is neither a list of numbers nor like "0-15, 20"')
         if int(last or first) - int(first) >= _MOST_MIDPLANES:
             raise InputError(f"{where}: midplanes = {value!r:.60} are more than {_MOST_MIDPLANES}")

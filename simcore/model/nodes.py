@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tomllib
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from faultsweep.simcore.model.preempting import NOBODY, Preempting
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.files import parse_toml, read_text
 
 if TYPE_CHECKING:
     from faultsweep.simcore.sites.site import Site
@@ -96,17 +95,14 @@ class NodeTable:
 def is_menu_file(path: str) -> bool:
     """Tell whether a file holds a menu of partitions, which says how many midplanes there are."""
     try:
-        return _is_menu_text(Path(path).read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError):
+        return _is_menu_text(read_text(path))
+    except InputError:
         return False
 
 
 @lru_cache(maxsize=16)  # it is asked several times for each configuration
 def _is_menu_text(text: str) -> bool:
-    try:
-        return "midplanes" in tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return False
+    return "midplanes" in parse_toml(text, "")
 
 
 def read_nodes(path: str) -> NodeTable:
@@ -117,11 +113,7 @@ def read_nodes(path: str) -> NodeTable:
     InputError
         If it cannot be read or is no site; the message names file and key.
     """
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"machine: {path} cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    return _nodes_of_text(text, path)
+    return _nodes_of_text(read_text(path, "machine: "), path)
 
 
 @lru_cache(maxsize=16)

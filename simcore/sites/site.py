@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from faultsweep.errors import InputError
+from faultsweep.files import parse_toml, read_text
 
 FORMAT = "faultsweep site, 1"
 _MOST_NODES, _MOST_CORES = 1_000_000, 100_000_000
@@ -35,9 +35,9 @@ class NodeClass(_Part):
     node."""
 
     name: str
-    count: int = Field(ge=1)
+    count: int = Field(ge=1, le=_MOST)
     hosts: str = ""
-    cores: int = Field(ge=1)
+    cores: int = Field(ge=1, le=_MOST)
     threads: int = Field(default=1, ge=1, le=_MOST)
     gpus: int = Field(default=0, ge=0, le=_MOST_GPUS)
     gpu_type: str = ""
@@ -192,7 +192,7 @@ class Site(_Part):
     @model_validator(mode="after")
     def _names_agree(self) -> Site:
         if self.format != FORMAT:
-            raise ValueError(f"format is {self.format!r} (valid: {FORMAT!r})")
+            raise ValueError(f"format is {self.format!r:.60} (valid: {FORMAT!r})")
         if self.num_nodes > _MOST_NODES or self.num_cores > _MOST_CORES:
             raise ValueError(
                 f"{self.num_nodes:,} nodes with {self.num_cores:,} cores are too many (valid: up to {_MOST_NODES:,} "
@@ -266,22 +266,13 @@ def read_site(path: str | Path) -> Site:
     InputError
         If it cannot be read, or a value is not valid; the message names file and key.
     """
-    path = Path(path)
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not TOML ({error})") from None
-    return site_of_text(text, str(path))
+    return site_of_text(read_text(path), str(path))
 
 
 def site_of_text(text: str, path: str) -> Site:
     """Return the site that a TOML text describes; ``path`` is what messages call it."""
     try:
-        return Site.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not TOML ({error})") from None
+        return Site.model_validate(parse_toml(text, path))
     except ValidationError as error:
         raise InputError(f"{path}: {_sentence(error)}") from None
 

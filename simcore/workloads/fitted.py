@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from faultsweep.simcore.workloads.summary import acknowledgement, size_classes, 
 from numpy.typing import NDArray
 
 from faultsweep.errors import InputError
+from faultsweep.files import parse_toml, read_text
 
 FORMAT = "hyper-erlang by size class, 1"
 
@@ -114,14 +114,7 @@ def read_model(path: str | Path) -> dict[str, Any]:
     InputError
         If it cannot be read or is no such model.
     """
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({getattr(error, 'strerror', '') or error})") from None
-    try:
-        model = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: is not TOML: {error}") from None
+    model = parse_toml(read_text(path), path)
     if model.get("format") != FORMAT:
         raise InputError(
             f"{path}: is no workload model (format = {FORMAT!r} expected; 'faultsweep logs fit' makes one)"

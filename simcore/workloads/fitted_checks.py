@@ -70,7 +70,7 @@ def _is_whole(value: Any, least: int, most: int = _MOST) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def _is_weight(value: Any) -> bool:

@@ -414,7 +414,7 @@ def header_number(header: Sequence[str], key: str) -> int:
             if number := _HEADER_NUMBER.fullmatch(found[1].strip()):
                 return int(re.sub(r"\D", "", number[1]))
             raise InputError(
-                f"header {' '.join(line.split())!r}: the number is ambiguous (valid: digits alone, such "
+                f"header {' '.join(line.split())!r:.120}: the number is ambiguous (valid: digits alone, such "
                 f"as '; {key}: 1664', before text that does not begin with a digit)"
             )
     return 0

@@ -7,7 +7,6 @@ for stay as they are. Whatever would mix results that do not belong together is 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from faultsweep.sweeps.grid import Cells, Grid, Keys, sources
 from faultsweep.sweeps.outputs import NOTHING, to_json
 from faultsweep.sweeps.precision import NEW_RULE
 from faultsweep.sweeps.spec import Spec
+from faultsweep.sweeps.store.opener import stored_spec
 from faultsweep.sweeps.store.statuses import DAMAGED, DONE, FAILURES, FINAL, PENDING, SETTLED, TRUNCATED, WITH_RESULT
 from faultsweep.sweeps.store.store import Chunks, Store, chunk_shape
 from faultsweep.sweeps.target import FunctionTarget, Known, Output, Target, describe_lost, describe_version
@@ -319,7 +319,7 @@ def _unasked(
     A function's outputs are all asked for: it returns them.
     """
     named = repr([spec.raw.get(key) for key in ("precision", "best", "refine", "better")])
-    stored = tomllib.loads(str(store.attributes.get("spec", "")))
+    stored = stored_spec(store.attributes)
     if type(spec.target).impossible is Target.impossible or "metrics" in {*spec.raw, *stored}:
         return []
     settled = np.isin(status, WITH_RESULT)

@@ -32,6 +32,7 @@ from zarr.storage import FsspecStore, LocalStore, WrapperStore
 
 from faultsweep.errors import InputError
 from faultsweep.extras import require
+from faultsweep.files import parse_toml
 
 FORMATS = (1, 2)
 """The versions of the layout that can be read."""
@@ -71,6 +72,9 @@ _JSON_ATTRIBUTES: dict[str, Any] = {
     "provenance": (list, dict),
 }
 _TEXT_ATTRIBUTES = ("name", "title", "target", "spec", "licence", "citation", "acknowledgements")
+
+_TABLES = ("fixed", "axes", "best", "better")
+"""The tables of a spec that readers of a store look into."""
 
 _ALWAYS = ("name", "title", "target", "model_version", "metrics", "pins", "spec", "configuration", "provenance")
 """Attributes that every store has that is written here."""
@@ -146,6 +150,21 @@ def _check_attributes(attributes: Mapping[str, Any], place: str) -> None:
     for name in _TEXT_ATTRIBUTES:
         if not isinstance(attributes.get(name, ""), str):
             raise InputError(f"{place}: is damaged: its attribute {name} is no text")
+
+
+def stored_spec(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec that the attributes of a store keep, as TOML has it; empty if they keep none.
+
+    Raises
+    ------
+    InputError
+        If it is damaged.
+    """
+    found = parse_toml(str(attributes.get("spec", "")), "the attribute spec of the store")
+    for name in _TABLES:
+        if not isinstance(found.get(name, {}), dict):
+            raise InputError(f"the attribute spec of the store is damaged: {name} is no table")
+    return found
 
 
 def _check_node(name: str, node: Any, place: str, readable: set[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +36,7 @@ from faultsweep.sweeps.store.manifest import (
     settle,
     verify,
 )
-from faultsweep.sweeps.store.opener import parse_root, read_root
+from faultsweep.sweeps.store.opener import parse_root, read_root, stored_spec
 from faultsweep.sweeps.store.statuses import DAMAGED, FAILURES, FINAL, PENDING, STATUS_NAMES, WITH_RESULT
 from faultsweep.sweeps.store.store import FORMAT, STATE, Store, commit, other_names, remember, run_folder
 from google_crc32c import value as crc32c
@@ -401,7 +400,7 @@ def _perhaps_lost(path: Path) -> list[str]:
     Of a store of an earlier format those of parameters, too: one that is 0 everywhere has no file.
     """
     store = Store(path, mode="r")
-    asked = tomllib.loads(str(store.group.attrs.get("spec", ""))).get("axes", {})
+    asked = stored_spec(store.attributes).get("axes", {})
     is_old = store.attributes["faultsweep_format"] < FORMAT
     tables = [f"{GROUP}/{table.parent.name}" for table in sorted(path.glob(f"{GROUP}/*/{ROOT}"))]
     lost = []

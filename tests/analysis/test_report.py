@@ -99,6 +99,21 @@ def page(tmp_path):
     return tmp_path / "report.html"
 
 
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("a = ", "not valid TOML"),
+        (f"a = {'9' * 5000}", "thousands of digits"),
+        ("fixed = 3", "damaged: fixed is no table"),
+        ("axes = [1]", "damaged: axes is no table"),
+    ],
+)
+def test_a_damaged_spec_of_a_store_is_one_sentence(tmp_path, spec, problem):
+    data = results(tmp_path, spec=spec)
+    with pytest.raises(InputError, match=f"the attribute spec of the store.* {problem}"):
+        write_report(data, tmp_path / "report.html")
+
+
 def test_it_says_what_was_run_and_what_came_out(page):
     text = page.read_text()
     words = re.sub(r"<[^>]*>", " ", re.sub(r'src="data:[^"]*"', "", text))

@@ -247,7 +247,7 @@ def test_a_client_that_cannot_be_closed_is_waited_for_once(tmp_path, monkeypatch
     assert _beside_a_scheduler(tmp_path, use) < 10
 
 
-@pytest.mark.parametrize("cluster", ["nowhere", "tls://127.0.0.1:1", "missing/scheduler.json", 7])
+@pytest.mark.parametrize("cluster", ["nowhere", "tls://127.0.0.1:1", "missing/scheduler.json", 7, b"local"])
 def test_a_cluster_that_is_not_there_is_one_sentence(cluster):
     with pytest.raises(InputError, match="cluster: "), connect(cluster, timeout_s=1):
         pass

@@ -280,7 +280,7 @@ def test_what_is_wrong_with_a_site_is_said(tmp_path):
     for text, sentence in (
         ("nodes = 3", "nodes: Input should be a valid list"),
         (SITE.replace("thin = 2,", "thin = 3,"), "partition batch has 3 nodes of thin, of 2"),
-        ("[[", "not TOML"),
+        ("[[", "not valid TOML"),
     ):
         path.write_text(text)
         with pytest.raises(InputError, match=sentence):

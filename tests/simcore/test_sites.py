@@ -323,7 +323,7 @@ def test_strict_ordering_is_read_from_sched_config(tmp_path, depth, config, said
         (('"n" = 87', '"n" = 99'), "partition normal has 99 nodes of n, of 87"),
         (('"n" = 87', '"m" = 87'), "partition normal has nodes of 'm', which is no class"),
         (("site, 1", "site, 9"), "format is 'faultsweep site, 9'"),
-        (("[[nodes]]", "[[nodes"), "not TOML"),
+        (("[[nodes]]", "[[nodes"), "not valid TOML"),
     ],
 )
 def test_what_is_wrong_in_a_site_is_said(tmp_path, change, sentence):

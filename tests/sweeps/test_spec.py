@@ -13,6 +13,7 @@ from faultsweep.sweeps import axes
 from faultsweep.sweeps.axes import read_axis, read_range
 from faultsweep.sweeps.simulator import SimulatorTarget
 from faultsweep.sweeps.spec import find_spec, load_toml, read_spec, write_toml
+from faultsweep.sweeps.sweep import Sweep
 from faultsweep.sweeps.target import RESERVED, FunctionTarget
 from hypothesis import given
 from hypothesis import strategies as st
@@ -342,6 +343,15 @@ def test_a_function_needs_its_arguments():
         read_spec({"axes": {"a": [1]}, "fixed": {"b": 1}, "replicates": 2}, FunctionTarget(needs, "y"))
 
 
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/a", "a" * 300])
+@pytest.mark.parametrize("parameter", ["log", "machine", "failures"])
+def test_a_file_that_there_cannot_be_is_refused_by_a_sentence(parameter, name):
+    """The home of somebody who is unknown, and a name that is too long."""
+    fixed = {"log": "sdsc-model", "machine": "flat:128", parameter: f"{name}.toml"}
+    with pytest.raises(InputError, match="cannot be read"):
+        Sweep(fixed=fixed, axes={"seed": [1, 2]}).plan()
+
+
 def test_a_file_that_is_marked_as_utf_8_is_read(tmp_path):
     (tmp_path / "x.toml").write_text("seed = 1", encoding="utf-8-sig")
     assert load_toml(tmp_path / "x.toml") == {"seed": 1}
@@ -352,8 +362,8 @@ def test_a_file_that_is_marked_as_utf_8_is_read(tmp_path):
     [
         ("name = ", "not valid TOML: Invalid value"),
         ("a = 1\na = 2", "not valid TOML: Cannot overwrite a value"),
-        (b"\xff\xfe", "cannot read the spec"),
-        (f"a = {'1' * 5000}", "cannot read the spec"),
+        (b"\xff\xfe", "cannot be read"),
+        (f"a = {'1' * 5000}", "a number has thousands of digits"),
     ],
 )
 def test_a_file_that_is_not_toml(tmp_path, text, sentence):

@@ -74,6 +74,13 @@ def test_a_run_starts_and_stops_its_own_cluster(tmp_path):
     ]
 
 
+def test_what_is_no_cluster_is_refused_also_where_nothing_is_left_to_run(tmp_path, run):
+    run(small(), tmp_path / "s.zarr")
+    for odd in (3, [], b"local"):
+        with pytest.raises(InputError, match="cluster: expected local, "):
+            small().run(tmp_path / "s.zarr", cluster=odd, progress=False)
+
+
 def test_every_cell_has_the_value_of_the_function(tmp_path, run):
     results = run(small(), tmp_path / "s.zarr")
     assert dict(results.sizes) == {"a": 3, "b": 3, "replicate": 2}

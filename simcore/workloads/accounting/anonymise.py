@@ -89,7 +89,7 @@ def read_key(path: Path) -> dict[str, Any]:
         key = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as a key ({error})") from None
     weeks = key.get("shift_weeks", 1) if isinstance(key, dict) else 0
     tables = [value for name, value in key.items() if name != "shift_weeks"] if isinstance(key, dict) else [0]

@@ -126,7 +126,7 @@ def test_a_file_gives_the_same_jobs_and_longer_ones_begin_alike(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = ", "is not TOML"),
+        ("a = ", "not valid TOML"),
         ("a = 1\n", "is no workload model"),
         ("{}", "is damaged"),
         ("share = 2.0", "is damaged"),
