@@ -219,7 +219,7 @@ def _load_whole(
         log = NAMED_LOGS[_BY_NAME[name.lower()]]
         return _checked(log, find(log, logs_dir) or fetch(log), on_error)
     path = Path(name)
-    if path.suffix in (".swf", ".gz", ".xz") or path.exists() or path.name != name:
+    if path.suffix in (".swf", ".gz", ".xz") or os.path.exists(path) or path.name != name:
         return read_jobs(path, on_error=on_error, timezone=timezone)
     raise unknown_name("log", name, [*NAMED_LOGS, *MODELS, "the path of an SWF file"], where="log")
 

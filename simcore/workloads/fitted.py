@@ -148,7 +148,7 @@ def generate(model: dict[str, Any], num_jobs: int, seed: int = 0, replicate: int
         procs_per_node=model["procs_per_node"],
         log_span_s=model["log_span_s"],
         header=tuple(f"; {line}" for line in model["header"]),
-        content_hash="sha256:" + hashlib.sha256(json.dumps(model, sort_keys=True).encode()).hexdigest(),
+        content_hash="sha256:" + hashlib.sha256(json.dumps(model, sort_keys=True, default=str).encode()).hexdigest(),
     )
 
 

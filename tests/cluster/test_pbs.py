@@ -105,7 +105,11 @@ def test_a_job_near_its_walltime_submits_itself_again(server):
     first = submit("--time", "30")
     wait("some results", lambda: done() > 3)
     own = str(Path("s.zarr.run/slurm").resolve())
-    (job,) = [p for p in psutil.process_iter(["cmdline"]) if {"faultsweep.cluster.allocation", own} <= set(p.cmdline())]
+    (job,) = [
+        p
+        for p in psutil.process_iter(["cmdline"])
+        if {"faultsweep.cluster.allocation", own} <= set(p.info["cmdline"] or ())
+    ]
     job.send_signal(signal.SIGUSR1)
     wait("another job", lambda: len(server.jobs()) == 2)
     wait("that it is known", lambda: status()["job"]["job"] == "2.pbs")
