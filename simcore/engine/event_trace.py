@@ -102,8 +102,8 @@ class EventTrace:
             try:
                 time_s, kind, job_id, attempt, held = row
                 times.append(float(time_s))
-                heads.append((kinds[kind], int(job_id or -1), int(attempt or -1)))
-                nodes += map(int, held.split())
+                heads.append((kinds[kind], _number(job_id or "-1"), _number(attempt or "-1")))
+                nodes += map(_number, held.split())
             except (ValueError, KeyError):
                 raise InputError(f"{path}, line {line}: not an event: {','.join(row)[:80]!r}") from None
             needs_nodes = kind in ("fail", "repair", "start", "schedule", "migrate")
@@ -116,6 +116,14 @@ class EventTrace:
         return cls(
             np.array(times), head[:, 0], head[:, 1], head[:, 2], np.array(lengths, np.int64), np.array(nodes, np.int64)
         )
+
+
+def _number(text: str) -> int:
+    """Return a number of a trace; raise ValueError if it is none, or has no room in 64 bits."""
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(text)
+    return number
 
 
 class TraceBuffer:

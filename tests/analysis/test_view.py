@@ -321,6 +321,8 @@ def test_beyond_the_limit_a_raster_has_the_share_of_each_pixels_time(tmp_path):
         (HEAD + "0,start,1,0,1\n1,start,1,0,2\n", "the trace starts job 1 at 1 s, which holds nodes already"),
         (HEAD + "0,start,1,0,1\n1,preempt,1,0,\n", "the trace has a preempt of job 1, so it is of a site"),
         (HEAD + "0,start,1,0,1\n1,suspend,1,0,\n", "the trace has a suspend of job 1, so it is of a site"),
+        (HEAD + f"0,arrive,{10**19},0,\n", "not an event"),
+        (HEAD + f"0,start,1,0,{10**19}\n", "not an event"),
     ],
 )
 def test_what_is_not_a_trace_is_one_sentence(tmp_path, text, sentence):
