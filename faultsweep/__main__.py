@@ -23,6 +23,7 @@ def main() -> None:
 
     Everything is imported here: Ctrl-C may come meanwhile, and worker processes import this module and need none of it.
     """
+    _open_streams()
     os.environ.setdefault(_THREADS, "1")
     gc.set_threshold(_COLLECT_AFTER)
     atexit.register(gc.freeze)  # else Python looks through all that was imported for garbage before it ends
@@ -35,6 +36,18 @@ def main() -> None:
             raise
         sys.stderr.write("stopped\n")
         _leave()
+
+
+def _open_streams() -> None:
+    """Open the null device in place of streams that the caller has closed: a file that is opened would take the number
+    of one, and get what is printed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8"))
 
 
 def _leave() -> NoReturn:

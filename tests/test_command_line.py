@@ -50,6 +50,28 @@ finally:
 """
 
 
+@pytest.mark.skipif(os.name != "posix", reason="closes streams as a shell of POSIX does")
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_whose_streams_are_closed_does_its_work(tmp_path, closed):
+    """Nothing of what it prints gets into the file that it writes."""
+    line = f'"{sys.executable}" -P -m faultsweep simulate --log sdsc-model --num-jobs 20 --jobs-out jobs.csv {closed}'
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = (tmp_path / "jobs.csv").read_text().splitlines()
+    assert len(rows) == 21
+    assert {row.count(",") for row in rows} == {rows[0].count(",")}
+
+
+def test_a_store_is_refused_where_python_leaves_out_assertions(tmp_path):
+    (tmp_path / "a.toml").write_text('[fixed]\nlog = "sdsc-model"\nnum_jobs = 20\n[axes]\nseed = [1]\n')
+    line = [sys.executable, "-P", "-O", "-m", "faultsweep", "run", "a.toml", "--workers", "1"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(
+        "a.zarr: Zarr cannot make a store without assertions; run without -O and PYTHONOPTIMIZE"
+    )
+
+
 @pytest.mark.skipif(sys.platform != "linux" or os.cpu_count() == 1, reason="where threads are listed, and are several")
 def test_a_command_starts_no_threads_for_linear_algebra():
     """Unless the user says how many: each would be busy at first, and has nothing to do."""

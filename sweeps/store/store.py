@@ -348,6 +348,8 @@ def create(
     keep_jobs: bool = False,
 ) -> Store:
     """Make a store with every cell pending; it appears at ``path`` whole or not at all."""
+    if not __debug__:  # Zarr does in assertions what it needs
+        raise InputError(f"{path}: Zarr cannot make a store without assertions; run without -O and PYTHONOPTIMIZE")
     dims = [axis.name for axis in grid.axes]
     lengths = chunk_shape(grid.shape, outputs)
     files: dict[str, Buffer] = {}
