@@ -127,6 +127,12 @@ def load_toml(path: Path) -> dict[str, Any]:
     return parse_toml(read_text(path), path)
 
 
+def load_spec(path: Path) -> dict[str, Any]:
+    """Return the raw content of a spec's file. Without a name in it, the sweep has that of the file, and ``-`` for what
+    a name cannot have."""
+    return {"name": re.sub(r"[^\w.+-]+", "-", path.stem), **load_toml(path)}
+
+
 def read_spec(raw: Mapping[str, Any], target: Target, where: str = "") -> Spec:
     """Check a raw spec completely and return it.
 

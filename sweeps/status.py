@@ -12,7 +12,7 @@ import numpy as np
 from faultsweep.cluster.batch_systems import find
 from faultsweep.sweeps.batch_job import read_run
 from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds, recommend_memory
-from faultsweep.sweeps.spec import find_spec, load_toml
+from faultsweep.sweeps.spec import find_spec, load_spec
 from faultsweep.sweeps.store.collector import describe_counts
 from faultsweep.sweeps.store.lock import say_owner
 from faultsweep.sweeps.store.manifest import Damage
@@ -40,7 +40,7 @@ def find_store(store_or_spec: str, store: Path | None = None) -> Path:
         raise InputError(f"{path}: an archive: faultsweep check compares it, open_results reads it as it is")
     spec = find_spec(store_or_spec)
     try:
-        return Path(f"{load_toml(spec).get('name', spec.stem)}.zarr")
+        return Path(f"{load_spec(spec)['name']}.zarr")
     except InputError as error:
         raise InputError(f"{error}; nor is it a store, which is a folder") from None
 

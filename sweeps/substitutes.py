@@ -12,7 +12,7 @@ from typing import Any
 
 from faultsweep.sweeps.built_in import SIMULATOR, built_in_target, check_target
 from faultsweep.sweeps.runner.prepare import values_of
-from faultsweep.sweeps.spec import experiments, find_spec, load_toml, read_spec
+from faultsweep.sweeps.spec import experiments, find_spec, load_spec, read_spec
 from faultsweep.sweeps.store.store import check_format
 from faultsweep.sweeps.sweep import Sweep
 
@@ -55,7 +55,7 @@ def with_substitutes(
     from faultsweep.sweeps.logs import is_model
 
     path = find_spec(spec_or_name)
-    raw = {"name": path.stem, **load_toml(path)}
+    raw = load_spec(path)
     if fixed:
         raw["fixed"] = {**raw.get("fixed", {}), **fixed}
     check_target(raw, str(path))

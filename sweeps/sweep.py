@@ -39,7 +39,7 @@ from faultsweep.sweeps.runner.runner import Runner
 from faultsweep.sweeps.runner.segments import sync_disk
 from faultsweep.sweeps.runner.task import Context, output_columns
 from faultsweep.sweeps.runner.watch import InterruptedSweepError, SweepStoppedError
-from faultsweep.sweeps.spec import Spec, find_spec, load_toml, read_spec
+from faultsweep.sweeps.spec import Spec, find_spec, load_spec, read_spec
 from faultsweep.sweeps.store.collector import Collector, Results, describe_counts
 from faultsweep.sweeps.store.jobs import derive, drop_unused
 from faultsweep.sweeps.store.journal import DIED, JournalWriter, jobs_beside, unpack_jobs
@@ -153,7 +153,7 @@ class Sweep:
         Relative paths in it start from ``folder``, the file's own if not given.
         """
         path = find_spec(spec_or_name)
-        raw = {"name": path.stem, **load_toml(path)}
+        raw = load_spec(path)
         wanted = raw.get("target", SIMULATOR)
         if function is None:
             check_target(raw, str(path))

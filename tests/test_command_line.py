@@ -62,6 +62,18 @@ def test_a_command_whose_streams_are_closed_does_its_work(tmp_path, closed):
     assert {row.count(",") for row in rows} == {rows[0].count(",")}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
+@pytest.mark.parametrize("name", ["a.swf", "a.toml"])
+def test_a_file_that_does_not_fit_into_memory_is_refused(tmp_path, name):
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(1 << 36)
+    named = ["--log", name] if name == "a.swf" else ["--log", "sdsc-model", "--machine", name]
+    line = f'ulimit -v 4000000; exec "{sys.executable}" -P -m faultsweep simulate {shlex.join(named)}'
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "there is not enough memory for what was named; name a smaller file, or less to compute\n"
+
+
 def test_a_store_is_refused_where_python_leaves_out_assertions(tmp_path):
     (tmp_path / "a.toml").write_text('[fixed]\nlog = "sdsc-model"\nnum_jobs = 20\n[axes]\nseed = [1]\n')
     line = [sys.executable, "-P", "-O", "-m", "faultsweep", "run", "a.toml", "--workers", "1"]

@@ -117,6 +117,9 @@ def main() -> None:
         place = f"{error.filename}: " if error.filename is not None else ""
         sys.stderr.write(f"{plain(place)}cannot be read or written ({error.strerror or error})\n")
         sys.exit(2)
+    except MemoryError:
+        sys.stderr.write("there is not enough memory for what was named; name a smaller file, or less to compute\n")
+        sys.exit(2)
     except Exception as error:  # typer's own errors, whose classes are private; others are raised again
         code = getattr(error, "exit_code", None)
         damage = describe_damage(error) if code is None else ""

@@ -343,6 +343,15 @@ def test_a_function_needs_its_arguments():
         read_spec({"axes": {"a": [1]}, "fixed": {"b": 1}, "replicates": 2}, FunctionTarget(needs, "y"))
 
 
+@pytest.mark.parametrize(
+    ("file", "name"), [("a.toml", "a"), ("my sweep (2).toml", "my-sweep-2-"), ("größe.toml", "größe")]
+)
+def test_a_sweep_without_a_name_is_called_as_its_file(tmp_path, file, name):
+    (tmp_path / file).write_text('[fixed]\nlog = "sdsc-model"\n[axes]\nseed = [1]\n')
+    assert Sweep.from_toml(tmp_path / file).spec.name == name
+    assert Sweep.from_toml(tmp_path / file).store_path().name == f"{name}.zarr"
+
+
 @pytest.mark.parametrize("name", ["~nobody-of-this-name/a", "a" * 300])
 @pytest.mark.parametrize("parameter", ["log", "machine", "failures"])
 def test_a_file_that_there_cannot_be_is_refused_by_a_sentence(parameter, name):
