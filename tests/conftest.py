@@ -25,7 +25,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what ``make test`` leaves out: all but a few cases, spread evenly, of tests that are marked as sampled."""
+    """Mark what ``make test`` leaves out, all but a few cases, spread evenly, of tests that are marked as sampled; and
+    those few, which bounds checks leave out."""
     cases: dict[str, list[tuple[pytest.Item, int]]] = {}
     for item in items:
         mark = item.get_closest_marker("sampled")
@@ -33,8 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases.setdefault(item.nodeid.partition("[")[0], []).append((item, mark.args[0]))
     for alike in cases.values():
         for number, (item, wanted) in enumerate(alike):
-            if number * wanted // len(alike) == (number - 1) * wanted // len(alike):
-                item.add_marker("rest")
+            is_rest = number * wanted // len(alike) == (number - 1) * wanted // len(alike)
+            if wanted < len(alike):
+                item.add_marker("rest" if is_rest else "sample")
 
 
 def pytest_collection_finish() -> None:
