@@ -56,12 +56,12 @@ def _read_path(value: Any) -> str | Path:
 
 
 def _check_length(path: str) -> None:
-    """Raise OSError for a path that no file can have: it, or a name in it, is longer than the file system allows."""
+    """Raise InputError for a path that no file can have: it, or a name in it, is longer than the file system allows."""
     try:
         os.lstat(path)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise
+            raise InputError(f"{shown(path)} is no path here ({error.strerror})") from None
 
 
 def _read_paths(value: Any) -> list[str | Path]:
@@ -121,8 +121,8 @@ def takes(**kinds: Kind) -> Callable[[Function], Function]:
                 return value
             try:
                 return kinds[name].read(value)
-            except OSError as error:
-                raise InputError(f"{name}: {shown(value)} is no path here ({error.strerror})") from None
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from None
             except Exception:  # whatever a strange object raises as it is looked at
                 raise InputError(f"{name}: expected {kinds[name].words}, got {shown(value)}") from None
 

@@ -55,6 +55,13 @@ def test_paths_of_other_libraries_are_paths():
     assert collect(path=Place("a"))[0] == Path("a")
 
 
+class Gone:
+    """Raises an error of the file system as it is looked at."""
+
+    def __iter__(self):
+        raise OSError("gone")
+
+
 class Strange:
     """Raises whatever is asked of it."""
 
@@ -69,6 +76,7 @@ class Strange:
 
 STRANGE = {
     "raises": Strange(),
+    "gone": Gone(),
     "too long": 10**5000,
     "no dimension": np.array("x"),
     "NUL": "a\0b",

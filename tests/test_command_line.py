@@ -71,7 +71,7 @@ def test_a_file_that_does_not_fit_into_memory_is_refused(tmp_path, name):
     line = f'ulimit -v 4000000; exec "{sys.executable}" -P -m faultsweep simulate {shlex.join(named)}'
     done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "there is not enough memory for what was named; name a smaller file, or less to compute\n"
+    assert done.stderr == "there is not enough memory for this: name a smaller file, or ask for less\n"
 
 
 def test_a_store_is_refused_where_python_leaves_out_assertions(tmp_path):

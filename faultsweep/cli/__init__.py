@@ -118,7 +118,7 @@ def main() -> None:
         sys.stderr.write(f"{plain(place)}cannot be read or written ({error.strerror or error})\n")
         sys.exit(2)
     except MemoryError:
-        sys.stderr.write("there is not enough memory for what was named; name a smaller file, or less to compute\n")
+        sys.stderr.write("there is not enough memory for this: name a smaller file, or ask for less\n")
         sys.exit(2)
     except Exception as error:  # typer's own errors, whose classes are private; others are raised again
         code = getattr(error, "exit_code", None)
