@@ -736,7 +736,7 @@ def _run(given: _Given, rules: _Rules, option: NDArray[np.int64]) -> _Ran:
     (prepared, _, jobs, _, built), machine, config, source, _, watch, _ = given
     has_own, capacity = bool(own_values(config)), 1
     while True:
-        drawn = _Drawn(source, jobs, machine, config, rules.base_rate, capacity)
+        drawn = _Drawn(source, jobs, machine, config, rules.base_rate, capacity, has_own)
         state = build_state(
             jobs,
             machine,
@@ -783,12 +783,13 @@ class _Drawn:
         config: Mapping[str, Any],
         base_rate: BaseRate | None,
         capacity: int,
+        has_own: bool,
     ) -> None:
         self._capacity = capacity
         self._source, self._machine, self._base_rate = source, machine, base_rate
         self._look_ahead_s = _look_ahead_s(jobs, config)
         self._draw_s = float(jobs["submit_s"][-1]) + 2.0 * self._look_ahead_s
-        if _are_few(source, self._draw_s) and not own_values(config):
+        if _are_few(source, self._draw_s) and not has_own:
             self._draw_s = max(self._draw_s, min(1.25 * self._draw_s, LATEST_S))  # most runs need no more then
 
     @property

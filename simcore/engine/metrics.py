@@ -8,6 +8,7 @@ that finished.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -349,7 +350,7 @@ def _capacities(s: State, jobs: Mapping[str, NDArray[Any]], finished: _Chosen, l
 def ratio(part: float, whole: float) -> float:
     """Return a share of the time or the capacity of a run; NaN of a run that ended at its first event, or before a
     time that can be divided by."""
-    return part / whole if whole >= np.finfo(np.float64).tiny else np.nan
+    return part / whole if whole >= sys.float_info.min else math.nan
 
 
 def _held(jobs: Mapping[str, NDArray[Any]], finished: _Chosen, s: State | None) -> dict[str, float]:
