@@ -3,6 +3,7 @@
     python -m benchmarks.peers                      # all, a quarter of an hour; writes results/peers.json
     python -m benchmarks.peers --only signac        # ourselves and one of them
     python -m benchmarks.peers --small              # little of everything, nothing written
+    python -m benchmarks.peers --busy 18            # costs alone, beside 18 busy programs; nothing written
 
 Each peer runs in a virtual environment of its own (made in ``build/peers`` with pip), by a script of
 ``benchmarks/peer_scripts`` that uses it as its documents say, and that knows nothing of what is checked here. Costs are
@@ -267,20 +268,65 @@ def processor_s(action: Callable[[], Any]) -> tuple[float, Any]:
     return took, result
 
 
-def costs(ways: list[Way], small: bool) -> dict[str, dict[str, list[float]]]:
-    """Return the processor time of each sweep, s, by function and peer: one for each round."""
-    found: dict[str, dict[str, list[float]]] = {}
+Costs = dict[str, dict[str, list[float]]]
+"""What a point costs, ms, by function and peer: one value for each round."""
+
+
+def costs(ways: list[Way], small: bool) -> tuple[Costs, Costs]:
+    """Return the processor times and the wall times of sweeps."""
+    found: tuple[Costs, Costs] = {}, {}
     for function in ("nothing", "millisecond"):
-        found[function] = {way.name: [] for way in ways}
-        for _ in range(1 if small else ROUNDS):
-            for way in ways:
-                a, b = (10, 8) if small else way.points
-                with folder() as path:
-                    took, error = processor_s(partial(way.sweep, path, function, a, b, LABELLED="1"))
-                    if error:
-                        raise SystemExit(f"{way.name}, {function}: {error}")
-                    found[function][way.name].append(1000 * took / (a * b))
+        for each in found:
+            each[function] = {way.name: [] for way in ways}
+        for way in ways * (1 if small else ROUNDS):
+            a, b = (10, 8) if small else way.points
+            with folder() as path:
+                began = time.perf_counter()
+                took, error = processor_s(partial(way.sweep, path, function, a, b, LABELLED="1"))
+                if error:
+                    raise SystemExit(f"{way.name}, {function}: {error}")
+                for each, seconds in zip(found, (took, time.perf_counter() - began), strict=True):
+                    each[function][way.name].append(1000 * seconds / (a * b))
     return found
+
+
+BUSY = """import os
+while True:
+    os.kill({pid}, 0)
+    for _ in range(10**6): pass
+"""
+"""What keeps a processor busy as long as a process is there."""
+START = """import subprocess, sys
+for _ in range(int(sys.argv[1])):
+    print(subprocess.Popen([sys.executable, "-c", sys.argv[2]], start_new_session=True, stdout=subprocess.DEVNULL).pid)
+"""
+
+
+@contextmanager
+def busy(programs: int) -> Iterator[None]:
+    """Keep the processors busy with so many programs.
+
+    Each is in a session of its own, since Linux shares out the processors among sessions; none is a child of this
+    process, which waits for its children.
+    """
+    command = [sys.executable, "-c", START, str(programs), BUSY.format(pid=os.getpid())]
+    pids = [int(pid) for pid in subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()]
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+
+def costs_beside(programs: int, ways: list[Way], small: bool) -> bool:
+    """Print what a point costs beside busy programs; return whether we are behind in wall time."""
+    with busy(programs):
+        processor, wall = costs(ways, small)
+    for function, found in wall.items():
+        for name, values in found.items():
+            own = _spread(processor[function][name])
+            print(f"{function}, {name}, ms a point: {_spread(values)}, of processor time {own}")
+    return _tell_behind(wall, "wall")
 
 
 def tables(results: Mapping[str, Any]) -> str:
@@ -331,14 +377,18 @@ def _spread(values: list[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def behind(results: Mapping[str, Any]) -> list[str]:
-    """Return where another one needs less processor time than we."""
-    return [
+def _tell_behind(costs: Costs, what: str) -> bool:
+    """Print where another one needs less time than we; return whether one does."""
+    ours = {function: statistics.median(found["faultsweep"]) for function, found in costs.items()}
+    less = [
         f"{function}: {name}"
-        for function, found in results["costs"].items()
+        for function, found in costs.items()
         for name, values in found.items()
-        if statistics.median(values) < statistics.median(found["faultsweep"])
+        if statistics.median(values) < ours[function]
     ]
+    for text in less:
+        print(f"less {what} time than ours: {text}")
+    return bool(less)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -346,9 +396,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=[*PEERS], default=[*PEERS])
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--busy", type=int, default=0, metavar="PROGRAMS", help="measure costs beside so many")
     parser.add_argument("--environments", type=Path, default=ENVIRONMENTS)
     options = parser.parse_args(arguments)
     ways = [Way(PEERS[name], options.environments) for name in dict.fromkeys(["faultsweep", *options.only])]
+    if options.busy:
+        return costs_beside(options.busy, ways, options.small)
     results: dict[str, Any] = {
         "machine": f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}",
         "versions": {way.name: way.version() for way in ways},
@@ -361,16 +414,14 @@ def main(arguments: list[str] | None = None) -> int:
         results["features"][way.name] = {name: check(way, options.small) for name, check in FEATURES.items()}
         print(way.name, json.dumps(results["features"][way.name]), flush=True)
     results["load at the costs"] = round(os.getloadavg()[0], 1)
-    results["costs"] = costs(ways, options.small)
+    results["costs"] = costs(ways, options.small)[0]
     print(tables(results))
     if not options.small:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         text = PAGE.read_text()
         start, end = "<!-- tables -->\n", "\n<!-- end -->"
         PAGE.write_text(f"{text.partition(start)[0]}{start}{tables(results)}{end}{text.partition(end)[2]}")
-    for text in behind(results):
-        print(f"less processor time than ours: {text}")
-    return bool(behind(results))
+    return _tell_behind(results["costs"], "processor")
 
 
 if __name__ == "__main__":

@@ -138,6 +138,7 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
                 security=temporary_security(),
                 dashboard_address=LOOPBACK,
                 scheduler_kwargs={"dashboard": False},
+                scheduler_sync_interval="1m",
                 worker_dashboard_address=None,
                 preload="faultsweep.cluster.steady",
                 silence_logs=logging.CRITICAL,

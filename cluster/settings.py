@@ -21,6 +21,8 @@ SETTINGS: dict[str, Any] = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 26,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 1 << 25,
     "distributed.nanny.pre-spawn-environ.PYTHONHASHSEED": "6640",  # as Dask has it: one for all workers
+    "distributed.worker.memory.target": False,  # results leave at once: none is kept on a disk
+    "distributed.worker.memory.spill": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.system-monitor.gil.enabled": False,

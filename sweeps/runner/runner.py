@@ -1,8 +1,8 @@
 """Runs the missing simulations of a sweep on a Dask cluster, and survives what happens to workers meanwhile.
 
-Work is handed out in tasks of about half a second, from measured times: a Dask scheduler tops out near 450 tasks a
-second, and a bounded number of tasks in flight keeps its memory small (both measured). A task returns when its time is
-over even if it was cut too large; what it left is handed out again.
+Tasks have about half a second of work each, by measured times: a Dask scheduler tops out near 450 tasks a second, and a
+bounded number of tasks in flight keeps its memory small (both measured). A task returns when its time is over even if
+it was cut too large; what it left is handed out again.
 
 A worker that dies leaves a mark that names the configuration it was at. That one is run again in a task of its own, and
 after a second death at the end, with nothing beside it: another task on the node may have exhausted the memory. If its
@@ -63,7 +63,7 @@ from faultsweep.sweeps.store.statuses import DONE, FAILED, TRUNCATED
 from numpy.typing import NDArray
 
 TASK_S = 0.5
-"""Time that a task should take at least."""
+"""Time that a task should work at least."""
 TASKS_A_SECOND = 200
 """Tasks that a scheduler is given at most; many workers get longer tasks."""
 MOST_DEATHS = 3
@@ -369,7 +369,7 @@ class Runner:
     def _hand_out(self, todo: Cursor) -> None:
         while len(self._flying) < 2 * self._workers + 1:
             if self._waiting:
-                self._submit(self._waiting.popleft())
+                self._submit(self._take_waiting(todo.left))
             elif todo:
                 self._submit(todo.take(_task_size(todo.left, self._batch, self._workers)))
             elif self._suspects and not self._flying:
@@ -377,6 +377,14 @@ class Runner:
                 return
             else:
                 return
+
+    def _take_waiting(self, left: int) -> Cells:
+        """Return cells that have come back: few of them towards the end, since a slow worker may have left them."""
+        cells = self._waiting.popleft()
+        size = _task_size(left + len(cells) + sum(map(len, self._waiting)), self._batch, self._workers)
+        if size < len(cells):
+            self._waiting.appendleft(cells[size:])
+        return cells[:size]
 
     def _submit(self, cells: Cells, solo: bool = False) -> None:
         self._number += 1
@@ -538,7 +546,7 @@ class Runner:
         self._unexplained.clear()
         self.progress.worker_bytes = max(self.progress.worker_bytes, result.memory_bytes)
         if result.done:
-            per_run = result.elapsed_s / result.done
+            per_run = result.work_s / result.done
             self._per_run_s = per_run if not self._per_run_s else 0.7 * self._per_run_s + 0.3 * per_run
             self._batch = min(_batch_size(self._per_run_s, self._workers), 8 * self._batch)
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from faultsweep.sweeps.runner.work_clock import WorkClock
 from faultsweep.sweeps.store.journal import JournalWriter, follow, jobs_beside, journal_texts, pack_jobs
 from faultsweep.sweeps.store.statuses import DONE, FAILED, TRUNCATED
 from faultsweep.sweeps.target import Output, Target
@@ -119,9 +120,10 @@ class Columns:
 class BatchResult:
     """What a task gives back; arrays over the ``done`` configurations that it got through (the first ones).
 
-    ``problem`` is the error number and text of a journal that could not be written; ``memory_bytes`` the most memory
-    that the process has taken so far; ``texts`` the values of text of the runs that have any. ``segment`` is the
-    name of the journal that has these results, ``closed`` how many records those have that the process has left since.
+    ``work_s`` is how long they took in all, without the time for which others had the processors; ``problem`` the
+    error number and text of a journal that could not be written; ``memory_bytes`` the most memory that the process has
+    taken so far; ``texts`` the values of text of the runs that have any. ``segment`` is the name of the journal that
+    has these results, ``closed`` how many records those have that the process has left since.
     """
 
     done: int
@@ -129,7 +131,7 @@ class BatchResult:
     wall_s: NDArray[np.float64]
     values: NDArray[np.float64]
     errors: dict[int, str]
-    elapsed_s: float
+    work_s: float
     journalled: bool
     problem: tuple[int, str] | None = None
     jobs: list[Any] | None = None
@@ -194,20 +196,16 @@ def run_batch(context: bytes, task: int, columns: Columns, keys: NDArray[np.uint
 
 def _run_batch(session: _Session, task: int, columns: Columns, keys: NDArray[np.uint64], slice_s: float) -> BatchResult:
     session.turn()
-    start, session.preparing_s = time.perf_counter(), 0.0
+    clock = session.clock = WorkClock()
     batch = _Batch(session, task, keys)
     try:
         for varying in columns.rows(keys.shape[1]):
-            if (
-                batch.problem
-                or session.context.run_id in _stopped
-                or time.perf_counter() - start - session.preparing_s > slice_s
-            ):
+            if batch.problem or session.context.run_id in _stopped or clock.passed_s() > slice_s:
                 break
             batch.run({**session.context.fixed, **varying})
     finally:
         session.leave()
-    return batch.finish(time.perf_counter() - start - session.preparing_s)
+    return batch.finish(clock.work_s())
 
 
 class _Batch:
@@ -271,7 +269,7 @@ class _Batch:
             self.problem = (errno.ENOSPC, f"{journal.path}: No space left on device")
         return (str(jobs_beside(journal.path)), *place) if jobs is not None else None
 
-    def finish(self, elapsed_s: float) -> BatchResult:
+    def finish(self, work_s: float) -> BatchResult:
         journal = self.session.journal
         if journal is not None:
             try:
@@ -286,7 +284,7 @@ class _Batch:
             np.array(self.wall_s),
             np.array(self.values, dtype=np.float64).reshape(len(self.status), len(self.session.nothing)),
             self.errors,
-            elapsed_s,
+            work_s,
             self.session.journal is not None,
             self.problem,
             self.jobs if self.session.context.keep_jobs else None,
@@ -319,7 +317,7 @@ class _Session:
         self._segments = 0
         self._prepared: set[Hashable] = set()
         self._last_named: list[Any] | None = None
-        self.preparing_s = 0.0
+        self.clock = WorkClock()
         self.name = name = f"{context.run_id}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         if context.folder is not None and self._sees(context.folder):
             self._open_files(context.folder, name)
@@ -367,20 +365,19 @@ class _Session:
 
         Every process does it, those that start late or again, too: it is no part of a run's time.
         """
-        start, target = time.perf_counter(), self.context.target
+        target = self.context.target
         try:
             named = [config.get(name) for name in target.compiled_by]
             if named and named == self._last_named:
                 return ""
             kind = target.preparation(config)
             if kind not in self._prepared:
-                target.warm(config)
+                with self.clock.paused():
+                    target.warm(config)
                 self._prepared.add(kind)
             self._last_named = named
         except BaseException as error:  # whatever a target raises: the run that follows gives it to its cell
             return describe_error(error)
-        finally:
-            self.preparing_s += time.perf_counter() - start
         return ""
 
     def enter(self, task: int, key: Sequence[int], config: Mapping[str, Any]) -> None:

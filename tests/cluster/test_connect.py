@@ -16,9 +16,11 @@ import urllib.request
 from textwrap import indent
 from typing import Any
 
+import dask
 import distributed
 import psutil
 import pytest
+from dask.utils import parse_timedelta
 from distributed.core import Status
 from faultsweep.cluster import connect as connecting
 from faultsweep.cluster.connect import connect, mend_workers, read_credentials, write_credentials
@@ -80,6 +82,24 @@ def fetch(url: str, cookie: str = "") -> Any:
         url, headers={"Cookie": cookie}, follow_redirects=False, request_timeout=20, connect_timeout=20
     )
     return HTTPClient().fetch(request, raise_error=False)
+
+
+def test_idle_workers_rest(local):
+    """What wakes them takes time from those that work: they report every few seconds, and keep nothing for a disk."""
+
+    def pauses_ms(dask_worker):
+        return {name: timer.callback_time for name, timer in dask_worker.periodic_callbacks.items()}
+
+    for _ in range(100):
+        [found] = local.run(pauses_ms).values()
+        if found["heartbeat"] == 5000.0:
+            break
+        time.sleep(0.1)
+    assert found["heartbeat"] == 5000.0
+    assert "memory_monitor" not in found
+    limit_ms = 1000 * parse_timedelta(dask.config.get("distributed.admin.tick.limit"))
+    assert found["tick"] < limit_ms / 2, "else every tick is reported as late"
+    assert distributed.scheduler.heartbeat_interval(1) == 0.5, "clusters of the user's are as they were"
 
 
 def test_the_dashboard_of_dask_opens_with_a_token_and_on_loopback():

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 
+import psutil
 import pytest
 
 from benchmarks import peers
@@ -31,3 +36,37 @@ def test_our_own_part(tmp_path):
     assert found["fail"]["says why, in the data"]
     assert found["types"]["exact"] == ["whole", "flag", "text", "when"]
     assert found["flip"]["read as other numbers"] == 0
+
+
+@pytest.mark.slow
+def test_costs_beside_busy_programs():
+    command = [sys.executable, "-m", "benchmarks.peers", "--only", "--small", "--busy", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=peers.ROOT)
+    lines = done.stdout.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [
+        "nothing, faultsweep, ms a point",
+        "millisecond, faultsweep, ms a point",
+    ]
+    wall, processor = (float(part.split()[0]) for part in lines[1].partition(": ")[2].split(", of processor time "))
+    assert wall > 0.5
+    assert processor > 1.0
+
+
+def test_busy_programs_end():
+    def alive(pid: int) -> bool:
+        return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+    marker = f"os.kill({os.getpid()}, 0)"
+    with peers.busy(3):
+        pids = [
+            process.pid
+            for process in psutil.process_iter(["cmdline"])
+            if marker in " ".join(process.info["cmdline"] or ())
+        ]
+        assert len(pids) == 3
+        assert all(map(alive, pids))
+    for _ in range(50):
+        if not any(map(alive, pids)):
+            break
+        time.sleep(0.1)
+    assert not any(map(alive, pids))

@@ -171,10 +171,12 @@ def test_a_worker_stops_before_the_room_is_used_up(small_disk, tmp_path):
         (small_disk / part).mkdir()
     (small_disk / "nonce").write_text("n")
     target = sweep().spec.target
-    context = Context("r", target, sweep().spec.outputs, {"b": 2.0, "seed": 0, "replicate": 0}, small_disk, "n").pack()
+    context = Context("r", target, sweep().spec.outputs, {"b": 2.0}, small_disk, "n").pack()
     keys = np.arange(20_000, dtype=np.uint64).reshape(2, -1)
     columns = {"a": [float(i) for i in range(10_000)]}
-    assert run_batch(context, 1, Columns({"a": columns["a"][:3]}), keys[:, :3], 60.0).problem is None
+    first = run_batch(context, 1, Columns({"a": columns["a"][:3]}), keys[:, :3], 60.0)
+    assert first.problem is None
+    assert not first.errors
     fill(small_disk)
     result = run_batch(context, 2, Columns(columns), keys, 60.0)
     assert result.problem[0] == errno.ENOSPC
