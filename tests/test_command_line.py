@@ -74,6 +74,40 @@ def test_a_file_that_does_not_fit_into_memory_is_refused(tmp_path, name):
     assert done.stderr == "there is not enough memory for this: name a smaller file, or ask for less\n"
 
 
+SPEC = """[fixed]
+log = "sdsc-model"
+num_jobs = 20
+[axes]
+scheduler = ["fcfs"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "variables", "said"),
+    [
+        ("a: [1", {}, "malformed, original error message: while parsing a flow sequence"),
+        ("- 1", {}, "must have a dict as the top level object, got a list instead"),
+        ("distributed: {comm: {timeouts: {tcp: never}}}", {}, "Invalid time unit: never."),
+        ("distributed: {scheduler: {idle-timeout: x}}", {}, "Invalid time unit: x."),
+        ("", {"DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "soon"}, "Invalid time unit: soon."),
+    ],
+)
+def test_settings_of_dask_that_cannot_be_used(file, variables, said, tmp_path):
+    settings, spec = tmp_path / "settings", tmp_path / "x.toml"
+    settings.mkdir()
+    (settings / "x.yaml").write_text(file)
+    spec.write_text(SPEC)
+    environment = {**os.environ, "DASK_CONFIG": str(settings), **variables}
+    line = [sys.executable, "-P", "-m", "faultsweep", "run", str(spec)]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+    sentence = done.stderr.splitlines()[-1]
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert sentence.startswith("a setting of Dask cannot be used: ")
+    assert said in sentence
+    assert sentence.endswith(f"(it is from a file in {settings}, or a variable DASK_...)")
+
+
 def test_a_store_is_refused_where_python_leaves_out_assertions(tmp_path):
     (tmp_path / "a.toml").write_text('[fixed]\nlog = "sdsc-model"\nnum_jobs = 20\n[axes]\nseed = [1]\n')
     line = [sys.executable, "-P", "-O", "-m", "faultsweep", "run", "a.toml", "--workers", "1"]

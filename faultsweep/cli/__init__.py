@@ -33,6 +33,7 @@ from faultsweep.cli import (
 )
 from faultsweep.cli.app import App
 from faultsweep.cli.damage import describe_damage
+from faultsweep.cli.dask_settings import describe_settings
 from faultsweep.cli.usage import describe_usage
 from faultsweep.cluster.interrupts import ended_by_sigterm
 from faultsweep.errors import InputError
@@ -122,10 +123,10 @@ def main() -> None:
         sys.exit(2)
     except Exception as error:  # typer's own errors, whose classes are private; others are raised again
         code = getattr(error, "exit_code", None)
-        damage = describe_damage(error) if code is None else ""
-        if code is None and not damage:
+        known = describe_damage(error) or describe_settings(error) if code is None else _describe(error)
+        if not known:
             raise
-        sys.stderr.write(f"{plain(damage or _describe(error))}\n")
+        sys.stderr.write(f"{plain(known)}\n")
         sys.exit(2 if code is None else code)
 
 
