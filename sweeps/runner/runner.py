@@ -546,9 +546,12 @@ class Runner:
         self._unexplained.clear()
         self.progress.worker_bytes = max(self.progress.worker_bytes, result.memory_bytes)
         if result.done:
-            per_run = result.work_s / result.done
-            self._per_run_s = per_run if not self._per_run_s else 0.7 * self._per_run_s + 0.3 * per_run
-            self._batch = min(_batch_size(self._per_run_s, self._workers), 8 * self._batch)
+            self._learn(result.work_s / result.done)
+
+    def _learn(self, run_s: float) -> None:
+        """Size the next tasks by how long a run works."""
+        self._per_run_s = run_s if not self._per_run_s else 0.7 * self._per_run_s + 0.3 * run_s
+        self._batch = min(_batch_size(self._per_run_s, self._workers), 8 * self._batch)
 
     def _deliver(self, cells: Cells, result: task.BatchResult) -> None:
         texts = self.collector.table_of_texts(result.texts, len(cells))

@@ -70,7 +70,7 @@ def test_at_least_one_cell_is_taken(number):
 
 
 def test_cells_that_a_slow_worker_left_are_shared_out_at_the_end():
-    """It is given as many as it would get through if it were as fast as the others."""
+    """Else a worker that is slow gets all that it left once more, and the others wait for it."""
     runner = SimpleNamespace(_waiting=deque([everything()[:40], everything()[40:]]), _batch=32, _workers=2)
     early = Runner._take_waiting(runner, 1000)
     late = [Runner._take_waiting(runner, 0).tolist() for _ in range(4)]
