@@ -15,8 +15,9 @@ from faultsweep.cluster.connect import connect
 from faultsweep.sweeps.memory import grid_bytes, worker_bytes
 from faultsweep.sweeps.runner.prepare import LOOKED_AT, Prepared, assumptions, prepare
 from faultsweep.sweeps.runner.progress import format_bytes, format_count, format_seconds
-from faultsweep.sweeps.runner.runner import PREPARE_S, count_tasks
+from faultsweep.sweeps.runner.runner import PREPARE_S
 from faultsweep.sweeps.runner.task import BatchResult, Columns, Context, describe_error, run_batch, warm
+from faultsweep.sweeps.runner.task_sizes import count_tasks
 from faultsweep.sweeps.spec import Spec
 from faultsweep.sweeps.store.collector import describe_counts
 from faultsweep.sweeps.store.jobs import compressed_size

@@ -1,8 +1,6 @@
 """Runs the missing simulations of a sweep on a Dask cluster, and survives what happens to workers meanwhile.
 
-Tasks have about half a second of work each, by measured times: a Dask scheduler tops out near 450 tasks a second, and a
-bounded number of tasks in flight keeps its memory small (both measured). A task returns when its time is over even if
-it was cut too large; what it left is handed out again.
+A task returns when its time is over even if it was cut too large (``task_sizes``); what it left is handed out again.
 
 A worker that dies leaves a mark that names the configuration it was at. That one is run again in a task of its own, and
 after a second death at the end, with nothing beside it: another task on the node may have exhausted the memory. If its
@@ -40,6 +38,7 @@ from faultsweep.sweeps.runner.progress import (
     format_seconds,
 )
 from faultsweep.sweeps.runner.segments import Segments
+from faultsweep.sweeps.runner.task_sizes import TaskSizes
 from faultsweep.sweeps.runner.watch import (
     IDLE_S,
     MOST_IDLE,
@@ -62,16 +61,8 @@ from faultsweep.sweeps.store.journal import (
 from faultsweep.sweeps.store.statuses import DONE, FAILED, TRUNCATED
 from numpy.typing import NDArray
 
-TASK_S = 0.5
-"""Time that a task should work at least."""
-TASKS_A_SECOND = 200
-"""Tasks that a scheduler is given at most; many workers get longer tasks."""
 MOST_DEATHS = 3
 """Deaths of its worker, the last one alone, at which a configuration is quarantined."""
-_LARGEST_BATCH = 16_384
-_TASKS_OF_ONE = 8
-"""Into so many a task may be split at the end of a sweep; a smaller one takes the scheduler as long as the worker."""
-_FIRST_BATCH = 16
 _IDLE_DEATHS = 20
 """Workers that die one after another, none of them at a configuration, after which a run gives up."""
 _PREPARED_CONFIGURATIONS = 1024
@@ -150,9 +141,7 @@ class Runner:
         self._most_workers = 0
         self._told_loss = False
         self._number = 0
-        self._per_run_s = 0.0
-        self._batch = _FIRST_BATCH
-        self._workers = 1
+        self._sizes = TaskSizes()
         self._looked = -_LOOK_S
         self._heard = self._progressed = self._given = time.monotonic()
         self._unfetched = self._lost = self._idle = 0
@@ -328,7 +317,7 @@ class Runner:
             return
         threads = self.watch.threads()
         self._looked = time.monotonic()
-        self._workers = max(1, sum(threads.values()))
+        self._sizes.workers = max(1, sum(threads.values()))
         self._mend_workers(threads)
         self.progress.workers = len(threads)
         self._arrived |= set(threads)
@@ -367,11 +356,11 @@ class Runner:
         self._arrived.clear()
 
     def _hand_out(self, todo: Cursor) -> None:
-        while len(self._flying) < 2 * self._workers + 1:
+        while len(self._flying) < 2 * self._sizes.workers + 1:
             if self._waiting:
                 self._submit(self._take_waiting(todo.left))
             elif todo:
-                self._submit(todo.take(_task_size(todo.left, self._batch, self._workers)))
+                self._submit(todo.take(self._sizes.next_size(todo.left)))
             elif self._suspects and not self._flying:
                 self._submit(np.array([self._suspects.popleft()]), solo=True)
                 return
@@ -381,7 +370,7 @@ class Runner:
     def _take_waiting(self, left: int) -> Cells:
         """Return cells that have come back: few of them towards the end, since a slow worker may have left them."""
         cells = self._waiting.popleft()
-        size = _task_size(left + len(cells) + sum(map(len, self._waiting)), self._batch, self._workers)
+        size = self._sizes.next_size(left + len(cells) + sum(map(len, self._waiting)))
         if size < len(cells):
             self._waiting.appendleft(cells[size:])
         return cells[:size]
@@ -394,7 +383,7 @@ class Runner:
             self._number,
             task.Columns(self.grid.columns(cells)),
             self.keys[:, cells],
-            2 * _task_s(self._workers),
+            self._sizes.slice_s(),
             key=f"faultsweep-{self.context.run_id}-{self._number}",
             pure=False,
         )
@@ -528,7 +517,7 @@ class Runner:
         self._unfetched += not is_lost
         if self._unfetched >= _MOST_UNFETCHED:
             raise SweepStoppedError(f"{self._unfetched} results in a row took longer than a minute to arrive")
-        if self._lost >= _MOST_LOST * (1 + self._workers):
+        if self._lost >= _MOST_LOST * (1 + self._sizes.workers):
             raise SweepStoppedError(f"{self._lost} results in a row were lost with the workers that had them")
 
     def _fold(self, flying: _Flying, result: task.BatchResult) -> None:
@@ -546,12 +535,7 @@ class Runner:
         self._unexplained.clear()
         self.progress.worker_bytes = max(self.progress.worker_bytes, result.memory_bytes)
         if result.done:
-            self._learn(result.work_s / result.done)
-
-    def _learn(self, run_s: float) -> None:
-        """Size the next tasks by how long a run works."""
-        self._per_run_s = run_s if not self._per_run_s else 0.7 * self._per_run_s + 0.3 * run_s
-        self._batch = min(_batch_size(self._per_run_s, self._workers), 8 * self._batch)
+            self._sizes.learn(result.done, result.work_s, result.waited_s)
 
     def _deliver(self, cells: Cells, result: task.BatchResult) -> None:
         texts = self.collector.table_of_texts(result.texts, len(cells))
@@ -719,33 +703,6 @@ class Runner:
         )
         self._write_down(np.array([cell]), result)
         self._deliver(np.array([cell]), result)
-
-
-def _task_s(workers: int) -> float:
-    return max(TASK_S, workers / TASKS_A_SECOND)
-
-
-def _batch_size(run_s: float, workers: int) -> int:
-    """Return how many runs a task should have that take so long."""
-    return int(min(max(1.0, _task_s(workers) / max(run_s, 1e-7)), _LARGEST_BATCH))
-
-
-def _task_size(left: int, batch: int, workers: int) -> int:
-    """Return how many runs the next task has: fewer towards the end, so that no worker waits for the last large one,
-    and enough to be worth a task."""
-    return min(batch, left, max(-(-left // (2 * workers)), batch // _TASKS_OF_ONE))
-
-
-def count_tasks(runs: int, run_s: float, workers: int) -> int:
-    """Return in about how many tasks a run hands out so many runs that take so long."""
-    wanted, left, tasks = _batch_size(run_s, workers), runs, 0
-    while left > 0:
-        is_first = tasks <= 2 * workers  # handed out before anything is known
-        size = _task_size(left, min(wanted, _FIRST_BATCH) if is_first else wanted, workers)
-        alike = 1 if is_first else max(1, left // wanted - 2 * workers)
-        left -= alike * size
-        tasks += alike
-    return tasks
 
 
 def _known_durations(collector: Collector, grid: Grid) -> Durations:

@@ -120,7 +120,7 @@ class Columns:
 class BatchResult:
     """What a task gives back; arrays over the ``done`` configurations that it got through (the first ones).
 
-    ``work_s`` is how long they took in all, without the time for which others had the processors; ``problem`` the
+    ``work_s`` is how long they took in all, without ``waited_s``, for which others had the processors; ``problem`` the
     error number and text of a journal that could not be written; ``memory_bytes`` the most memory that the process has
     taken so far; ``texts`` the values of text of the runs that have any. ``segment`` is the name of the journal that
     has these results, ``closed`` how many records those have that the process has left since.
@@ -139,6 +139,7 @@ class BatchResult:
     texts: dict[int, list[str]] = field(default_factory=dict)
     segment: str = ""
     closed: dict[str, int] = field(default_factory=dict)
+    waited_s: float = 0.0
 
 
 _stopped: set[str] = set()
@@ -205,7 +206,7 @@ def _run_batch(session: _Session, task: int, columns: Columns, keys: NDArray[np.
             batch.run({**session.context.fixed, **varying})
     finally:
         session.leave()
-    return batch.finish(clock.work_s())
+    return batch.finish(clock)
 
 
 class _Batch:
@@ -269,7 +270,9 @@ class _Batch:
             self.problem = (errno.ENOSPC, f"{journal.path}: No space left on device")
         return (str(jobs_beside(journal.path)), *place) if jobs is not None else None
 
-    def finish(self, work_s: float) -> BatchResult:
+    def finish(self, clock: WorkClock) -> BatchResult:
+        work_s = clock.work_s()
+        waited_s = max(0.0, clock.passed_s() - work_s)
         journal = self.session.journal
         if journal is not None:
             try:
@@ -292,6 +295,7 @@ class _Batch:
             self.texts,
             segment,
             self.session.take_closed(),
+            waited_s,
         )
 
 

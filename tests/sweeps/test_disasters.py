@@ -21,6 +21,7 @@ import psutil
 import pytest
 import xarray as xr
 from faultsweep.sweeps.runner import runner as runner_module
+from faultsweep.sweeps.runner import task_sizes
 from faultsweep.sweeps.runner import watch as watch_module
 from faultsweep.sweeps.runner.order import Cursor
 from faultsweep.sweeps.runner.prepare import prepare
@@ -392,8 +393,8 @@ def test_a_reader_never_sees_an_inconsistent_cell(tmp_path):
 
 @pytest.mark.parametrize(("workers", "task_s", "first"), [(1, 0.5, 16), (2, 0.001, 1), (4, 0.05, 7), (2, 100.0, 1000)])
 def test_results_do_not_depend_on_workers_batches_or_order(tmp_path, monkeypatch, client, workers, task_s, first):
-    monkeypatch.setattr(runner_module, "TASK_S", task_s)
-    monkeypatch.setattr(runner_module, "_FIRST_BATCH", first)
+    monkeypatch.setattr(task_sizes, "TASK_S", task_s)
+    monkeypatch.setattr(task_sizes, "_FIRST", first)
     rng = np.random.default_rng(workers)
     monkeypatch.setattr(runner_module, "Cursor", lambda cells, durations: Cursor(rng.permutation(cells), durations))
     cluster = client if workers == 2 else "local"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from faultsweep.sweeps.runner import order
 from faultsweep.sweeps.runner.order import Cursor, Durations
-from faultsweep.sweeps.runner.runner import Runner
 
 SHAPE = (5, 4, 3)
 TIMES = np.multiply.outer(np.multiply.outer([1.0, 2, 4, 8, 16], [1.0, 3, 0.5, 7]), [1.0, 1.1, 0.9])
@@ -67,12 +63,3 @@ def test_no_cell_leaves_its_window(monkeypatch):
 @pytest.mark.parametrize("number", [0, 1, 1000])
 def test_at_least_one_cell_is_taken(number):
     assert len(Cursor(everything(), Durations(SHAPE)).take(number)) == min(max(number, 1), TIMES.size)
-
-
-def test_cells_that_a_slow_worker_left_are_shared_out_at_the_end():
-    """Else a worker that is slow gets all that it left once more, and the others wait for it."""
-    runner = SimpleNamespace(_waiting=deque([everything()[:40], everything()[40:]]), _batch=32, _workers=2)
-    early = Runner._take_waiting(runner, 1000)
-    late = [Runner._take_waiting(runner, 0).tolist() for _ in range(4)]
-    assert early.tolist() == list(range(32))
-    assert late == [list(range(32, 39)), [39], list(range(40, 45)), list(range(45, 49))]

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from faultsweep.sweeps.runner import runner as runner_module
 from faultsweep.sweeps.runner import segments as segments_module
 from faultsweep.sweeps.runner import task as task_module
+from faultsweep.sweeps.runner import task_sizes
 from faultsweep.sweeps.runner.segments import Segments
 from faultsweep.sweeps.runner.task import Columns, Context, run_batch
 from faultsweep.sweeps.runner.watch import SweepStoppedError
@@ -50,7 +50,7 @@ class Watch:
 
     def __init__(self, monkeypatch, path):
         self.path, self.most, self.removed = path, 0, 0
-        monkeypatch.setattr(runner_module, "_TASKS_OF_ONE", 16_384)
+        monkeypatch.setattr(task_sizes, "_PARTS", 16_384)
         # a sync waits for all that other tests write: then few journals would be removed before the end
         monkeypatch.setattr(segments_module, "sync_disk", lambda folder: None)
         monkeypatch.setattr(journal_module, "SEGMENT_BYTES", 2000)

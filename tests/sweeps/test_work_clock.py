@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 from faultsweep.sweeps.runner import task as task_module
 from faultsweep.sweeps.runner import work_clock
-from faultsweep.sweeps.runner.runner import TASK_S, Runner
-from faultsweep.sweeps.runner.task import BatchResult, Columns, Context, run_batch
+from faultsweep.sweeps.runner.task import Columns, Context, run_batch
 from faultsweep.sweeps.runner.work_clock import WorkClock
 from faultsweep.sweeps.sweep import Sweep
 
@@ -101,26 +99,7 @@ def test_a_task_tells_how_long_it_has_worked():
     assert result.done == 100
     assert result.wall_s.sum() > 0.35
     assert 0.2 <= result.work_s < 0.5 * (0.2 + result.wall_s.sum())
-
-
-class Folded(Runner):
-    """What sizes tasks, and nothing that runs them."""
-
-    def __init__(self) -> None:
-        self._per_run_s, self._batch, self._workers = 0.0, 16, 2
-        self._segments = self._unexplained = self.progress = MagicMock(worker_bytes=0)
-
-    def _deliver(self, cells: Any, result: Any) -> None:
-        pass
-
-
-def test_the_next_tasks_are_sized_by_work():
-    runner = Folded()
-    for _ in range(3):
-        cells = np.arange(16)
-        result = BatchResult(16, *[np.full(16, 0.02)] * 2, np.zeros((16, 1)), {}, work_s=16 * 0.002, journalled=True)
-        runner._fold(SimpleNamespace(cells=cells), result)
-    assert runner._batch == round(TASK_S / 0.002), "not by the tenfold time for which each run was at it"
+    assert result.work_s + result.waited_s == pytest.approx(result.wall_s.sum(), rel=0.2)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"12", b"1 two 3"])
