@@ -5,11 +5,11 @@
     python -m benchmarks.peers --small              # little of everything, nothing written
     python -m benchmarks.peers --busy 18            # costs alone, beside 18 busy programs; nothing written
 
-Each peer runs in a virtual environment of its own (made in ``build/peers`` with pip), by a script of
-``benchmarks/peer_scripts`` that uses it as its documents say, and that knows nothing of what is checked here. Costs are
-the processor time of all processes of a sweep, from the start of Python until an xarray Dataset with names is on the
-disk, in rounds in which every peer has a turn; medians, with the least and the most beside them. The exit code is 1
-where we are behind.
+Each runs in a virtual environment of its own (made in ``build/peers`` with pip), since packages that it does not need
+would make it slower, by a script of ``benchmarks/peer_scripts`` that uses it as its documents say, and that knows
+nothing of what is checked here. Costs are the processor time of all processes of a sweep, from the start of Python
+until an xarray Dataset with names is on the disk, in rounds in which every peer has a turn; medians, with the least and
+the most beside them. The exit code is 1 where we are behind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -51,18 +50,18 @@ _MOST_S = 600.0
 
 @dataclass(frozen=True)
 class Peer:
-    """One way to sweep: the script, what pip installs for it (nothing is what we are), and the points of its costs."""
+    """One way to sweep: the script, the packages that it takes, and the points of its costs."""
 
     name: str
     script: str
-    packages: tuple[str, ...] = ()
+    packages: tuple[str, ...]
     points: tuple[int, int] = (100, 50)
 
 
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("faultsweep", "faultsweep_store.py"),
+        Peer("faultsweep", "faultsweep_store.py", ("faultsweep",)),
         Peer("xyzpy", "xyzpy_harvester.py", ("xyzpy", "h5netcdf", "zarr", "matplotlib")),
         Peer("pipefunc", "pipefunc_files.py", ("pipefunc", "xarray", "zarr", "pandas")),
         Peer("xsweep", "xsweep_store.py", ("xsweep",), (25, 20)),  # 5,000 points took longer than 600 s
@@ -76,33 +75,23 @@ PEERS = {
 class Way:
     """A peer with its environment."""
 
-    def __init__(self, peer: Peer, environments: Path) -> None:
-        """Make the environment, if there is none."""
+    def __init__(self, peer: Peer, environments: Path | None) -> None:
+        """Make the environment, if there is none; without ``environments``, take that of this process."""
         self.name = peer.name
         self._script = SCRIPTS / peer.script
-        self._python = Path(sys.executable)
-        if peer.packages:
-            folder = environments / f"venv-{peer.packages[0]}"
-            self._python = folder / "bin" / "python"
-            if not self._python.exists():
-                subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-                subprocess.run([self._python, "-m", "pip", "install", "-q", *peer.packages], check=True)
-        self._is_other = bool(peer.packages)
+        self._python = Path(sys.executable) if environments is None else _python(peer, environments)
         self.script, self.points = peer.script, peer.points
-        self.packages = peer.packages[:1]
+        self._package = peer.packages[0]
 
     def version(self) -> str:
         """Return the version of the package."""
-        if not self._is_other:
-            return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-        code = f"from importlib.metadata import version; print(version({self.packages[0]!r}))"
+        code = f"from importlib.metadata import version; print(version({self._package!r}))"
         return subprocess.run([self._python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
     def start(self, *words: object, **variables: str) -> subprocess.Popen:
         """Start the script in a process group of its own."""
         command = [str(self._python), str(self._script), *map(str, words)]
-        places = str(ROOT) if not self._is_other else ""
-        environment = {**os.environ, "PYTHONPATH": places, **variables}
+        environment = {**os.environ, "PYTHONPATH": "", **variables}
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
         )
@@ -118,6 +107,17 @@ class Way:
         process = self.start("read", folder)
         text = process.communicate(timeout=_MOST_S)[0]
         return json.loads(text.splitlines()[-1]) if not process.returncode else None
+
+
+def _python(peer: Peer, environments: Path) -> Path:
+    """Return the Python of a peer's environment, which is made if it is not there."""
+    [name, *_] = packages = peer.packages
+    python = environments / f"venv-{name}" / "bin" / "python"
+    if not python.exists():
+        wanted = ["--constraint", "constraints.txt", "--editable", "."] if name == "faultsweep" else packages
+        subprocess.run([sys.executable, "-m", "venv", python.parent.parent], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True, cwd=ROOT)
+    return python
 
 
 @contextmanager
@@ -400,7 +400,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--busy", type=int, default=0, metavar="PROGRAMS", help="measure costs beside so many")
     parser.add_argument("--environments", type=Path, default=ENVIRONMENTS)
     options = parser.parse_args(arguments)
-    ways = [Way(PEERS[name], options.environments) for name in dict.fromkeys(["faultsweep", *options.only])]
+    names = dict.fromkeys(["faultsweep", *options.only])
+    here = {"faultsweep"} if options.small else set()
+    ways = [Way(PEERS[name], None if name in here else options.environments) for name in names]
     if options.busy:
         return costs_beside(options.busy, ways, options.small)
     results: dict[str, Any] = {

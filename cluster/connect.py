@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import logging
 import os
 import signal
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+from faultsweep.cluster.credentials import read_credentials, temporary_security
 from faultsweep.cluster.forking import begin
 from faultsweep.cluster.guard import check_script
 from faultsweep.cluster.interrupts import interrupts_wait
@@ -26,6 +26,7 @@ from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER_VARIABL
 
 from faultsweep.arguments import NUMBER, PATH, WHOLE, shown, takes
 from faultsweep.errors import InputError, UnreachableError
+from faultsweep.garbage import uncollected
 
 START_S = 120.0
 """Time in which a worker process has to start."""
@@ -66,7 +67,8 @@ def connect(
     InputError
         ``cluster`` is none of these; or a script starts workers outside of ``if __name__ == "__main__":``.
     """
-    import distributed
+    with uncollected():
+        import distributed
 
     cluster = choose(cluster)
     if isinstance(cluster, distributed.Client):
@@ -112,7 +114,7 @@ def choose(cluster: Any) -> Any:
 def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iterator[Any]:
     import distributed
     from distributed import system
-    from faultsweep.cluster.steady import use_monotonic_clock
+    from faultsweep.cluster.steady import let_rest, use_monotonic_clock
 
     check_script()
     use_monotonic_clock()
@@ -148,6 +150,7 @@ def _local(workers: int | None, dashboard: Callable[[str], None] | None) -> Iter
             )
             # what a worker serves by HTTP, which is nothing, goes to this machine alone
             cluster.new_spec["options"]["dashboard_address"] = LOOPBACK
+            cluster.loop.add_callback(let_rest, cluster.scheduler)
             cluster.scale(number)
             _wait_for_processes(cluster, number, has_come)
         if dashboard is not None:
@@ -173,10 +176,12 @@ def _wait_for_processes(cluster: Any, number: int, has_come: Callable[[], bool])
     again."""
     gone: dict[Any, float] = {}
     end = look = time.monotonic() + START_S
+    pause_s = 0.02
     while len(cluster.scheduler.workers) < number and time.monotonic() < end:
         if has_come():
             return
-        time.sleep(0.02)
+        time.sleep(pause_s)
+        pause_s = min(1.1 * pause_s, 0.2)
         if time.monotonic() > look - START_S + 1:
             look = time.monotonic() + START_S
             gone = mend_workers(cluster, gone)
@@ -285,37 +290,3 @@ def _running(address: str, credentials: Path | None, timeout_s: float) -> Iterat
 def _is_host_port(address: str) -> bool:
     host, _, port = address.rpartition(":")
     return bool(host) and port.isdigit()
-
-
-def temporary_security() -> Any:
-    """Return TLS credentials that live in this process and its workers alone."""
-    import distributed
-
-    return distributed.Security.temporary()
-
-
-def write_credentials(path: Path) -> Any:
-    """Make TLS credentials, write them to a file that only its owner can read, and return them."""
-    security = temporary_security()
-    fields = {
-        name: getattr(security, name)
-        for name in ("tls_ca_file", "tls_scheduler_key", "tls_scheduler_cert", "tls_worker_key", "tls_worker_cert")
-    }
-    fields |= {"tls_client_key": security.tls_client_key, "tls_client_cert": security.tls_client_cert}
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
-        os.fchmod(file.fileno(), 0o600)
-        json.dump(fields, file)
-    return security
-
-
-def read_credentials(path: Path) -> Any:
-    """Return the credentials of ``write_credentials``; refuses a file that others can read."""
-    import distributed
-
-    try:
-        if path.stat().st_mode & 0o077:
-            raise InputError(f"{path}: others can read these credentials; chmod 600 the file")
-        fields = json.loads(path.read_text())
-        return distributed.Security(require_encryption=True, **fields)
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: cannot read the credentials ({error})") from None

@@ -29,6 +29,7 @@ import dask
 import distributed
 from faultsweep.cluster.batch_systems import default_system, find
 from faultsweep.cluster.batch_systems.common import BatchSystemError, NoAnswerError
+from faultsweep.cluster.credentials import temporary_security
 from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS, ShownScheduler, write_how_to_reach
 from faultsweep.cluster.interrupts import handlers_stay
 from faultsweep.cluster.settings import LOOPBACK, SETTINGS
@@ -173,7 +174,7 @@ def _environment() -> list[str]:
 
 def _write_files(folder: Path) -> Any:
     """Make TLS credentials as files that only the user can read: the command line of a worker names them."""
-    made = distributed.Security.temporary()
+    made = temporary_security()
     fields = {}
     for name in ("tls_ca_file", "tls_scheduler_key", "tls_scheduler_cert", "tls_worker_key", "tls_worker_cert"):
         path = folder / f"{name}.pem"

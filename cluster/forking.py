@@ -36,11 +36,10 @@ _ALWAYS = (
     "distributed",
     "faultsweep.cluster.steady",
     "faultsweep.sweeps.runner.task",
-    "faultsweep.sweeps.simulator",
 )
 """What workers of a sweep import."""
-_ENGINE = {"faultsweep.simcore.simulate"}
-"""What they import to simulate, if this process has it: not all sweeps do."""
+_TO_SIMULATE = {"faultsweep.sweeps.simulator", "faultsweep.simcore.simulate"}
+"""What they import if this process has it: not all sweeps simulate."""
 _KNOWN = ("faultsweep", "dask", "numpy", "pandas", "xarray", "zarr")
 """Packages that start no threads when they are imported, and may be forked."""
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
@@ -108,7 +107,7 @@ def _start(environment: dict[str, Any]) -> None:
     _set_environment(environment)
     multiprocessing.set_forkserver_preload([_FIRST])
     try:
-        with _told([*_ALWAYS, *sorted(_ENGINE & sys.modules.keys() | _of_script())]):
+        with _told([*_ALWAYS, *sorted(_TO_SIMULATE & sys.modules.keys() | _of_script())]):
             forkserver.ensure_running()
     except OSError:  # no place for a socket: the folder for temporary files has too long a name, say
         return

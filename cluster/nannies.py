@@ -20,7 +20,7 @@ from typing import Any
 
 import dask
 import distributed
-from faultsweep.cluster.connect import read_credentials
+from faultsweep.cluster.credentials import read_credentials
 from faultsweep.cluster.forking import begin
 from faultsweep.cluster.scheduler import until_signalled
 from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER, SETTINGS, WORKERS

@@ -19,7 +19,7 @@ from typing import Any
 
 import dask
 import distributed
-from faultsweep.cluster.connect import write_credentials
+from faultsweep.cluster.credentials import write_credentials
 from faultsweep.cluster.dashboard import DASHBOARD_SETTINGS, ShownScheduler, write_how_to_reach
 from faultsweep.cluster.processes import say
 from faultsweep.cluster.settings import CREDENTIALS, LOOPBACK, SCHEDULER, SETTINGS

@@ -24,6 +24,7 @@ SETTINGS: dict[str, Any] = {
     "distributed.worker.memory.target": False,  # results leave at once: none is kept on a disk
     "distributed.worker.memory.spill": False,
     "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.cycle": "5s",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.system-monitor.gil.enabled": False,
 }

@@ -5,10 +5,11 @@ The names below are loaded on first use, so that importing the package (and ``fa
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from faultsweep.garbage import uncollected
 
 __version__ = "0.3.0"
 
@@ -43,13 +44,8 @@ def __getattr__(name: str) -> Any:
     """Import the module that defines a public name when the name is first used."""
     if name not in _PUBLIC:
         raise AttributeError(f"module 'faultsweep' has no attribute {name!r}; it offers {', '.join(sorted(_PUBLIC))}")
-    collects = gc.isenabled()
-    gc.disable()  # among what is imported it would look for garbage again and again, and find none
-    try:
+    with uncollected():
         return getattr(import_module(_PUBLIC[name]), name)
-    finally:
-        if collects:
-            gc.enable()
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -575,8 +575,7 @@ def _describe_function(function: Callable[..., Any]) -> str:
     """Return what can be seen of a function, or callable object, alone: without what it is wrapped around."""
     code = getattr(function, "__code__", None)
     try:
-        # of the code: that of a function would be that of the one that it is wrapped around
-        whole = inspect.getsource(code or (function if inspect.isclass(function) else type(function)))
+        whole = inspect.getsource(_unwrapped(function) or (function if inspect.isclass(function) else type(function)))
         content = _body(function) if code and code.co_name == "<lambda>" else whole
     except (OSError, TypeError):
         content = _describe_code(code) if code else f"{type(function).__module__}.{type(function).__qualname__}"
@@ -592,6 +591,20 @@ def _describe_function(function: Callable[..., Any]) -> str:
         own = inspect.signature(function, follow_wrapped=False).parameters.values()
         enclosed |= {f"{a.name} by default": a.default for a in own if _read_default(a.default) is OWN}
     return content + "".join(f"\n{name} = {_describe_value(enclosed[name])}" for name in sorted(enclosed))
+
+
+def _unwrapped(function: Any) -> FunctionType | CodeType | None:
+    """Return a function of the same code that is wrapped around nothing, so that ``inspect`` finds its own source; None
+    of what has no code.
+
+    It finds that of the code alone, too, but looks at the files of all modules first.
+    """
+    code: CodeType | None = getattr(function, "__code__", None)
+    try:
+        cells = getattr(function, "__closure__", None)
+        return code and FunctionType(code, getattr(function, "__globals__", {}), closure=cells)
+    except (TypeError, ValueError):  # no function, but an object that has the code of one
+        return code
 
 
 def _attributes(owner: Any) -> dict[str, Any]:

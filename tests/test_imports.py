@@ -14,10 +14,11 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {part: f"faultsweep.{part}" for part in ("simcore", "sweeps", "cluster", "analysis")} | {
     "faultsweep": "faultsweep"
 }
-BASE = {"arguments", "errors", "extras", "files", "compression", "terminal", "units"}
+BASE = {"arguments", "errors", "extras", "files", "compression", "garbage", "terminal", "units"}
 BASE |= {"faultsweep"}  # its version
 ALLOWED = {
     "errors": set(),
+    "garbage": set(),
     "arguments": {"errors"},
     "units": {"errors"},
     "extras": {"errors"},
@@ -79,6 +80,7 @@ INNER = {
 """Modules of the simulator core that import inside functions, and why."""
 SLOW = {
     "IPython": "only notebooks have it",
+    "cryptography": "0.02 s, and only a cluster that is started here needs it",
     "distributed": "0.17 s, and status and plan of a store need no cluster",
     "holoviews": "it comes with hvplot, which is optional",
     "numpy": "0.07 s, which the help of all commands would pay",

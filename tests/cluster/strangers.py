@@ -9,7 +9,8 @@ from typing import Any
 
 import distributed
 import pytest
-from faultsweep.cluster.connect import connect, write_credentials
+from faultsweep.cluster.connect import connect
+from faultsweep.cluster.credentials import write_credentials
 
 from faultsweep.errors import InputError
 

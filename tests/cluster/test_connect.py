@@ -13,6 +13,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from textwrap import indent
 from typing import Any
 
@@ -20,10 +21,12 @@ import dask
 import distributed
 import psutil
 import pytest
+from cryptography import x509
 from dask.utils import parse_timedelta
 from distributed.core import Status
 from faultsweep.cluster import connect as connecting
-from faultsweep.cluster.connect import connect, mend_workers, read_credentials, write_credentials
+from faultsweep.cluster.connect import connect, mend_workers
+from faultsweep.cluster.credentials import read_credentials, temporary_security, write_credentials
 from faultsweep.cluster.interrupts import handlers_stay
 from tornado.httpclient import HTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
@@ -100,6 +103,11 @@ def test_idle_workers_rest(local):
     limit_ms = 1000 * parse_timedelta(dask.config.get("distributed.admin.tick.limit"))
     assert found["tick"] < limit_ms / 2, "else every tick is reported as late"
     assert distributed.scheduler.heartbeat_interval(1) == 0.5, "clusters of the user's are as they were"
+
+
+def test_a_scheduler_here_wakes_seldom(local):
+    timers = local.cluster.scheduler.periodic_callbacks
+    assert min(timer.callback_time for timer in timers.values()) >= 1000.0
 
 
 def test_the_dashboard_of_dask_opens_with_a_token_and_on_loopback():
@@ -219,6 +227,14 @@ def test_credentials_are_for_their_owner_alone(tmp_path):
     path.chmod(0o640)
     with pytest.raises(InputError, match="others can read these credentials"):
         read_credentials(path)
+
+
+def test_nodes_whose_clocks_are_behind_take_the_certificate():
+    pem = temporary_security().tls_ca_file.encode()
+    certificate = x509.load_pem_x509_certificate(pem)
+    now = datetime.now(UTC)
+    assert certificate.not_valid_before_utc < now - timedelta(hours=23)
+    assert certificate.not_valid_after_utc > now + timedelta(days=364)
 
 
 def _beside_a_scheduler(folder, use):

@@ -19,9 +19,9 @@ NAME = "FAULTSWEEP_TEST_OF_FORKING"
 
 
 def seen() -> tuple[str | None, str, bool]:
-    """A variable of a worker, the command line of where it comes from, and whether the simulator is there."""
+    """A variable of a worker, the command line of where it comes from, and whether what runs tasks is there."""
     parent = psutil.Process().parent()
-    return os.environ.get(NAME), " ".join(parent.cmdline()), "faultsweep.sweeps.simulator" in sys.modules
+    return os.environ.get(NAME), " ".join(parent.cmdline()), "faultsweep.sweeps.runner.task" in sys.modules
 
 
 def seen_by_workers(number: int = 2) -> tuple[str | None, bool]:
@@ -118,6 +118,27 @@ def test_what_workers_are_forked_from_may_begin_before_dask_is_imported(tmp_path
     bare = {name: value for name, value in os.environ.items() if name not in names}
     said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, env=bare)
     assert said.stdout == "True True\n"
+
+
+SIMULATES = """
+import sys
+import faultsweep as fs
+
+def has_simulator(x):
+    return float("faultsweep.simcore.engine" in sys.modules)
+
+if __name__ == "__main__":
+    fs.Sweep(axes={"x": [1.0]}, function=has_simulator, outputs=["y"]).run("s.zarr", workers=1, progress=False)
+    print(fs.open_results("s.zarr").y.item())
+"""
+
+
+@pytest.mark.parametrize(("imports", "has"), [("", "0.0"), ("import faultsweep.sweeps.simulator\n", "1.0")])
+def test_workers_of_functions_take_no_time_for_the_simulator(tmp_path, imports, has):
+    (tmp_path / "script.py").write_text(imports + SIMULATES)
+    command = [sys.executable, "script.py"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert said.stdout == f"{has}\n"
 
 
 def test_a_sweep_begins_it_before_dask_is_imported(tmp_path):

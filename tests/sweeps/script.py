@@ -60,7 +60,7 @@ def long_sweep(
 async def serve(kind: str, folder: Path) -> None:
     """Be a scheduler, or two workers of it, until killed."""
     import distributed
-    from faultsweep.cluster.connect import read_credentials, write_credentials
+    from faultsweep.cluster.credentials import read_credentials, write_credentials
 
     if kind == "scheduler":
         security = write_credentials(folder / "tls.json")
