@@ -125,17 +125,21 @@ import sys
 import faultsweep as fs
 
 def has_simulator(x):
-    return float("faultsweep.simcore.engine" in sys.modules)
+    return float("faultsweep.simcore.simulate" in sys.modules)
 
 if __name__ == "__main__":
-    fs.Sweep(axes={"x": [1.0]}, function=has_simulator, outputs=["y"]).run("s.zarr", workers=1, progress=False)
+    {first}
+    fs.Sweep(axes={{"x": [1.0]}}, function=has_simulator, outputs=["y"]).run("s.zarr", workers=1, progress=False)
     print(fs.open_results("s.zarr").y.item())
 """
+OF_A_NODE = "import distributed; from faultsweep.cluster.forking import begin; begin(sweep_is_known=False)"
 
 
-@pytest.mark.parametrize(("imports", "has"), [("", "0.0"), ("import faultsweep.sweeps.simulator\n", "1.0")])
-def test_workers_of_functions_take_no_time_for_the_simulator(tmp_path, imports, has):
-    (tmp_path / "script.py").write_text(imports + SIMULATES)
+@pytest.mark.parametrize(
+    ("first", "has"), [("", "0.0"), ("import faultsweep.simcore.simulate", "1.0"), (OF_A_NODE, "1.0")]
+)
+def test_workers_get_the_simulator_where_they_may_need_it(tmp_path, first, has):
+    (tmp_path / "script.py").write_text(SIMULATES.format(first=first))
     command = [sys.executable, "script.py"]
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert said.stdout == f"{has}\n"
