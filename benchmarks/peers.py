@@ -110,12 +110,14 @@ class Way:
 
 
 def _python(peer: Peer, environments: Path) -> Path:
-    """Return the Python of a peer's environment, which is made if it is not there."""
+    """Return the Python of a peer's environment, which is made if it is not there; we are installed as we are now."""
     [name, *_] = packages = peer.packages
     python = environments / f"venv-{name}" / "bin" / "python"
-    if not python.exists():
-        wanted = ["--constraint", "constraints.txt", "--editable", "."] if name == "faultsweep" else packages
+    is_new, is_ours = not python.exists(), name == "faultsweep"
+    if is_new:
         subprocess.run([sys.executable, "-m", "venv", python.parent.parent], check=True)
+    if is_new or is_ours:  # ours may be of another version, or of another checkout
+        wanted = ["--constraint", "constraints.txt", "--editable", "."] if is_ours else packages
         subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True, cwd=ROOT)
     return python
 

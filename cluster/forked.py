@@ -31,7 +31,7 @@ def _import(modules: list[str]) -> None:
     """Import what is there of modules, without a look for garbage, neither now nor in workers nor at the end."""
     gc.disable()
     for module in modules:
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(Exception):  # a worker that needs it will say why it cannot have it
             importlib.import_module(module)
     gc.freeze()
     gc.enable()

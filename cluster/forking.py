@@ -39,7 +39,7 @@ _ALWAYS = (
 )
 """What workers of a sweep import."""
 _TO_SIMULATE = {"faultsweep.sweeps.simulator", "faultsweep.simcore.simulate"}
-"""What those of a sweep that simulates import, too."""
+"""What those that simulate import, too."""
 _KNOWN = ("faultsweep", "dask", "numpy", "pandas", "xarray", "zarr")
 """Packages that start no threads when they are imported, and may be forked."""
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
@@ -58,21 +58,19 @@ _begun: list[_Begun] = []
 """At most one: if that ends, workers start from nothing."""
 
 
-def begin_early() -> None:
+def begin_early(simulates: bool) -> None:
     """Begin what workers are forked from, so that it imports what they need while this process does other things.
 
+    ``simulates`` tells whether the simulator is worth it: workers that need it, and have it not, import it themselves.
     How Dask starts workers is not known before it is imported, which takes long; ``begin`` sees whether that is alike.
     """
     with _lock, interrupts_wait(), dask.config.set(SETTINGS):
         if _may_start():
-            _start({**_THREADS, **dask.config.get(_ENVIRONMENT)})
+            _start({**_THREADS, **dask.config.get(_ENVIRONMENT)}, simulates)
 
 
-def begin(sweep_is_known: bool = True) -> dict[str, Any]:
+def begin() -> dict[str, Any]:
     """Return Dask's setting of how worker processes start, with what they are forked from running, if they are.
-
-    The sweep of this process simulates if this has imported the simulator. If ``sweep_is_known`` is false, the workers
-    are for another process, and get the simulator anyway.
 
     A process of another's, such as the user's script, has begun with another environment: then they are not.
     """
@@ -81,7 +79,7 @@ def begin(sweep_is_known: bool = True) -> dict[str, Any]:
         del script.__file__  # workers would look for a file of that name, and end
     with _lock, interrupts_wait(), dask.config.set(SETTINGS):
         if _may_start():
-            _start(dask.config.get(_ENVIRONMENT), sweep_is_known)
+            _start(dask.config.get(_ENVIRONMENT), simulates=True)
         if _begun:
             from distributed import utils
 
@@ -106,12 +104,11 @@ def _pid() -> int | None:
     return pid
 
 
-def _start(environment: dict[str, Any], sweep_is_known: bool = True) -> None:
+def _start(environment: dict[str, Any], simulates: bool) -> None:
     _set_environment(environment)
     multiprocessing.set_forkserver_preload([_FIRST])
     try:
-        to_simulate = _TO_SIMULATE & sys.modules.keys() if sweep_is_known else _TO_SIMULATE
-        with _told([*_ALWAYS, *sorted(to_simulate | _of_script())]):
+        with _told([*_ALWAYS, *sorted((_TO_SIMULATE if simulates else set()) | _of_script())]):
             forkserver.ensure_running()
     except OSError:  # no place for a socket: the folder for temporary files has too long a name, say
         return

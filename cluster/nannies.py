@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--scratch", help="folder of the node for temporary files")
     arguments = parser.parse_args()
     use_monotonic_clock()
-    settings = {**SETTINGS, **begin(sweep_is_known=False)}
+    settings = {**SETTINGS, **begin()}
     with tempfile.TemporaryDirectory(prefix="faultsweep-", dir=arguments.scratch) as scratch, dask.config.set(settings):
         try:
             asyncio.run(until_signalled(serve(arguments, scratch)))

@@ -5,6 +5,7 @@ The names below are loaded on first use, so that importing the package (and ``fa
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,10 @@ def __getattr__(name: str) -> Any:
     """Import the module that defines a public name when the name is first used."""
     if name not in _PUBLIC:
         raise AttributeError(f"module 'faultsweep' has no attribute {name!r}; it offers {', '.join(sorted(_PUBLIC))}")
-    with uncollected():
-        return getattr(import_module(_PUBLIC[name]), name)
+    if _PUBLIC[name] not in sys.modules:
+        with uncollected():
+            import_module(_PUBLIC[name])
+    return getattr(import_module(_PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let Python look for no garbage meanwhile, and then take what is there for old, which is looked through rarely."""
+    """Let Python look for no garbage meanwhile, and then take what is there for old, which is looked through rarely.
+
+    Not for what is done often: Python would look through nothing that is old any more.
+    """
     if not gc.isenabled():
         yield
         return

@@ -301,7 +301,8 @@ class Sweep:
         check_store(spec, path, recompute)
         folder = _make_run_folder(path)
         own = None if credentials is None else Path(credentials)
-        started = _Workers(cluster, workers, own, folder / "slurm", _print if dask_dashboard else None)
+        show = _print if dask_dashboard else None
+        started = _Workers(cluster, workers, own, folder / "slurm", show, spec.target.simulates)
         with ExitStack() as stack:
             stack.enter_context(ended_by_sigterm())
             lock = _enter_lock(stack, folder)
@@ -487,11 +488,13 @@ class _Workers:
         credentials: Path | None,
         folder: Path,
         dashboard: Callable[[str], None] | None,
+        simulate: bool,
     ) -> None:
-        """Take what ``faultsweep.cluster.connect`` is given; nothing is started yet."""
+        """Take what ``faultsweep.cluster.connect`` is given, and whether they simulate; nothing is started yet."""
         self._options: dict[str, Any] = {"workers": number, "credentials": credentials, "folder": folder}
         self._options["dashboard"] = dashboard
         self._cluster = cluster
+        self._simulate = simulate
         self._started = ExitStack()
         self._client: Any = None
 
@@ -504,7 +507,7 @@ class _Workers:
     def expect(self) -> None:
         """Let begin meanwhile what takes longest to start, where workers are processes of this machine."""
         if self._client is None and self._are_here():
-            begin_early()
+            begin_early(self._simulate)
 
     def client(self) -> tuple[Any, bool]:
         """Return a client, and whether the workers are processes of this machine that were started for this run."""

@@ -6,20 +6,22 @@ The engine (grid, store, runner) knows a target only by this interface: a table 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import hashlib
 import inspect
 import math
+import os
 import typing
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +53,7 @@ VARIABLES = ("status", "error", "wall_s")
 """Variables that every store has."""
 RESERVED = frozenset({*VARIABLES, "jobs", "jobs_offset", "jobs_length", "integrity"})
 """No output and no axis may take these names: of variables, of per-job results, and of the folder of the manifest."""
+_PACKAGE = "faultsweep"
 _TEXTS = (str, bytes, bytearray, memoryview)
 _JOB_TYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64"}
 
@@ -98,6 +101,7 @@ class Target(ABC):
     assumed_by : the parameters that decide what a run assumes.
     measuring : the parameters that say what is measured, such as whose jobs: their values are not compared.
     main : names of outputs that stand first in a store.
+    simulates : whether runs may use the simulator, so that workers should have it from the start.
     folders : where relative paths of files in a configuration start; the first that has the file counts.
     """
 
@@ -106,6 +110,7 @@ class Target(ABC):
     compiled_by: Sequence[str] = ()
     measuring: Collection[str] = ()
     main: Sequence[str] = ()
+    simulates: bool = True
     assumed_by: Sequence[str] = ()
     name: str
     parameters: Mapping[str, Any]
@@ -280,6 +285,7 @@ class FunctionTarget(Target):
         if not callable(function):
             raise InputError(f"function: expected a function, got {function!r}")
         self.function = function
+        self.simulates = _names_package(function)
         named = function.func if isinstance(function, functools.partial) else function
         self.name = getattr(named, "__qualname__", type(named).__name__)
         self.inferred = outputs is None
@@ -575,7 +581,10 @@ def _describe_function(function: Callable[..., Any]) -> str:
     """Return what can be seen of a function, or callable object, alone: without what it is wrapped around."""
     code = getattr(function, "__code__", None)
     try:
-        whole = inspect.getsource(_unwrapped(function) or (function if inspect.isclass(function) else type(function)))
+        # of the code: that of a function would be that of the one that it is wrapped around
+        whole = inspect.getsource(
+            _with_source(function) or code or (function if inspect.isclass(function) else type(function))
+        )
         content = _body(function) if code and code.co_name == "<lambda>" else whole
     except (OSError, TypeError):
         content = _describe_code(code) if code else f"{type(function).__module__}.{type(function).__qualname__}"
@@ -593,18 +602,51 @@ def _describe_function(function: Callable[..., Any]) -> str:
     return content + "".join(f"\n{name} = {_describe_value(enclosed[name])}" for name in sorted(enclosed))
 
 
-def _unwrapped(function: Any) -> FunctionType | CodeType | None:
-    """Return a function of the same code that is wrapped around nothing, so that ``inspect`` finds its own source; None
-    of what has no code.
+def _with_source(function: Any) -> FunctionType | None:
+    """Return a function of the same code that is wrapped around nothing, if the source is in a file.
 
-    It finds that of the code alone, too, but looks at the files of all modules first.
+    ``inspect`` finds the source of the code alone, too, but looks at the files of all modules first. Where there is no
+    such file, it takes that of a function from its module, which may be another one.
     """
-    code: CodeType | None = getattr(function, "__code__", None)
-    try:
-        cells = getattr(function, "__closure__", None)
-        return code and FunctionType(code, getattr(function, "__globals__", {}), closure=cells)
-    except (TypeError, ValueError):  # no function, but an object that has the code of one
-        return code
+    if type(function) not in (FunctionType, MethodType) or not os.path.isfile(function.__code__.co_filename):
+        return None
+    return FunctionType(function.__code__, function.__globals__, closure=function.__closure__)
+
+
+def _names_package(function: Any) -> bool:
+    """Tell whether a function itself names this package or something of it; True of what has no code to look at."""
+    if isinstance(function, functools.partial):
+        return _names_package(function.func)
+    if type(function) not in (FunctionType, MethodType):
+        return True
+    names = list(_names(function.__code__))
+    values = [function.__globals__.get(name) for name in names] + list(_enclosed(function))
+    if _PACKAGE in names or any(_package(value) == _PACKAGE for value in values):
+        return True
+    return "__wrapped__" in function.__dict__ and _names_package(function.__wrapped__)
+
+
+def _enclosed(function: Any) -> Iterator[Any]:
+    """Yield the values that a function encloses, but for those that are yet to be given."""
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            yield cell.cell_contents
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function, and those in it, look up or import."""
+    yield from (name.partition(".")[0] for name in code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _package(value: Any) -> str:
+    """Return the name of the package that a module, class or function is of, or the class of another object."""
+    if not isinstance(value, ModuleType | FunctionType | type):
+        value = type(value)
+    name = value.__name__ if isinstance(value, ModuleType) else value.__module__
+    return str(name).partition(".")[0]
 
 
 def _attributes(owner: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 
+import faultsweep
 from faultsweep.garbage import uncollected
 
 
@@ -72,3 +73,10 @@ def test_it_goes_on_after_an_error():
     with pytest.raises(ImportError), uncollected():
         raise ImportError
     assert gc.isenabled()
+
+
+def test_only_the_first_use_of_a_name_touches_what_is_collected(monkeypatch):
+    """Else a loop that uses one would keep its garbage for ever, and wait for it each time."""
+    assert faultsweep.InputError is not None
+    monkeypatch.setattr(faultsweep, "uncollected", lambda: pytest.fail("once is enough"))
+    assert faultsweep.InputError is not None

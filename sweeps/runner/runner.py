@@ -384,6 +384,7 @@ class Runner:
             task.Columns(self.grid.columns(cells)),
             self.keys[:, cells],
             self._sizes.slice_s(),
+            self._sizes.most_work_s(),
             key=f"faultsweep-{self.context.run_id}-{self._number}",
             pure=False,
         )

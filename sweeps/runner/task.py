@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import faulthandler
 import hashlib
+import math
 import os
 import pickle
 import resource
@@ -188,20 +189,30 @@ def look(context: bytes) -> tuple[str, bool]:
     return session.context.target.processor(), session.journal is not None
 
 
-def run_batch(context: bytes, task: int, columns: Columns, keys: NDArray[np.uint64], slice_s: float) -> BatchResult:
-    """Run configurations until all are done or ``slice_s`` is over; what is left is the client's to hand out again."""
+def run_batch(
+    context: bytes,
+    task: int,
+    columns: Columns,
+    keys: NDArray[np.uint64],
+    slice_s: float,
+    most_work_s: float = math.inf,
+) -> BatchResult:
+    """Run configurations until all are done, ``slice_s`` is over, or they have worked for ``most_work_s``; what is left
+    is the client's to hand out again."""
     session = _session(context)
     with beginning(session.context.run_id, task):
-        return _run_batch(session, task, columns, keys, slice_s)
+        return _run_batch(session, task, columns, keys, (slice_s, most_work_s))
 
 
-def _run_batch(session: _Session, task: int, columns: Columns, keys: NDArray[np.uint64], slice_s: float) -> BatchResult:
+def _run_batch(
+    session: _Session, task: int, columns: Columns, keys: NDArray[np.uint64], limits_s: tuple[float, float]
+) -> BatchResult:
     session.turn()
     clock = session.clock = WorkClock()
     batch = _Batch(session, task, keys)
     try:
         for varying in columns.rows(keys.shape[1]):
-            if batch.problem or session.context.run_id in _stopped or clock.passed_s() > slice_s:
+            if batch.problem or session.context.run_id in _stopped or clock.is_over(*limits_s):
                 break
             batch.run({**session.context.fixed, **varying})
     finally:

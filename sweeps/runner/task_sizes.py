@@ -48,13 +48,18 @@ class TaskSizes:
         """Return how many runs the next task has if so many are left."""
         return _next_size(left, self._most, self.workers)
 
-    def slice_s(self) -> float:
-        """Return after how long the next task returns, done or not: twice as long as it should work.
+    def most_work_s(self) -> float:
+        """Return after how much work the next task returns, done or not: twice as much as it should have."""
+        return 2 * _task_s(self.workers)
 
-        If all recent tasks waited for processors, on all workers, it may take longer by as much as that one did that
-        waited least: more tasks would be no faster. Where one worker is fast, a slow one has to give work back soon.
+    def slice_s(self) -> float:
+        """Return after how long it does so.
+
+        That is no longer than its work may take, unless all recent tasks waited for processors: then by as much as that
+        one did that waited least. More tasks would be no faster. Where one worker is fast, a slow one gives work back
+        soon.
         """
-        usual_s = 2 * _task_s(self.workers)
+        usual_s = self.most_work_s()
         if len(self._slowdowns) < 2 * self.workers:
             return usual_s
         return max(usual_s, min(usual_s * min(self._slowdowns), _LONGEST_S))

@@ -30,6 +30,11 @@ class WorkClock:
         waited_s = _waited_s() - self._waited_s  # first: a wait in between counts as work, and is not taken off
         return max(0.0, self.passed_s() - waited_s)
 
+    def is_over(self, most_s: float, most_work_s: float) -> bool:
+        """Tell whether so much time has passed, or so much work is done."""
+        passed_s = self.passed_s()
+        return passed_s > most_s or (passed_s > most_work_s and self.work_s() > most_work_s)
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Leave out what happens meanwhile."""

@@ -19,9 +19,9 @@ NAME = "FAULTSWEEP_TEST_OF_FORKING"
 
 
 def seen() -> tuple[str | None, str, bool]:
-    """A variable of a worker, the command line of where it comes from, and whether what runs tasks is there."""
+    """A variable of a worker, the command line of where it comes from, and whether the simulator is there."""
     parent = psutil.Process().parent()
-    return os.environ.get(NAME), " ".join(parent.cmdline()), "faultsweep.sweeps.runner.task" in sys.modules
+    return os.environ.get(NAME), " ".join(parent.cmdline()), "faultsweep.sweeps.simulator" in sys.modules
 
 
 def seen_by_workers(number: int = 2) -> tuple[str | None, bool]:
@@ -104,7 +104,7 @@ def parent():
     return psutil.Process().ppid(), os.environ["OPENBLAS_NUM_THREADS"]
 
 if __name__ == "__main__":
-    forking.begin_early()
+    forking.begin_early(True)
     begun, early = forking._begun[0].pid, "distributed" not in sys.modules
     with connect("local", 1) as client:
         print(early, set(client.run(parent).values()) == {(begun, "1")})
@@ -124,22 +124,22 @@ SIMULATES = """
 import sys
 import faultsweep as fs
 
-def has_simulator(x):
-    return float("faultsweep.simcore.simulate" in sys.modules)
+def plain(x):
+    return float("faultsweep.sweeps.simulator" in sys.modules)
+
+def naming(x):
+    fs.Workload
+    return float("faultsweep.sweeps.simulator" in sys.modules)
 
 if __name__ == "__main__":
-    {first}
-    fs.Sweep(axes={{"x": [1.0]}}, function=has_simulator, outputs=["y"]).run("s.zarr", workers=1, progress=False)
+    fs.Sweep(axes={{"x": [1.0]}}, function={function}, outputs=["y"]).run("s.zarr", workers=1, progress=False)
     print(fs.open_results("s.zarr").y.item())
 """
-OF_A_NODE = "import distributed; from faultsweep.cluster.forking import begin; begin(sweep_is_known=False)"
 
 
-@pytest.mark.parametrize(
-    ("first", "has"), [("", "0.0"), ("import faultsweep.simcore.simulate", "1.0"), (OF_A_NODE, "1.0")]
-)
-def test_workers_get_the_simulator_where_they_may_need_it(tmp_path, first, has):
-    (tmp_path / "script.py").write_text(SIMULATES.format(first=first))
+@pytest.mark.parametrize(("function", "has"), [("plain", "0.0"), ("naming", "1.0")])
+def test_workers_have_the_simulator_where_a_function_names_the_package(tmp_path, function, has):
+    (tmp_path / "script.py").write_text(SIMULATES.format(function=function))
     command = [sys.executable, "script.py"]
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert said.stdout == f"{has}\n"
@@ -159,9 +159,9 @@ def double(a):
 if __name__ == "__main__":
     early = []
     start = forking._start
-    def note(environment):
+    def note(*arguments):
         early.append("distributed" not in sys.modules)
-        start(environment)
+        start(*arguments)
 
     with patch.object(forking, "_start", note):
         for name in ("a", "a", "b"):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial, update_wrapper, wraps
+from typing import Any
 
 import numba
 import numpy as np
@@ -40,7 +43,7 @@ from faultsweep.sweeps.store.statuses import (
 from faultsweep.sweeps.store.store import Store, create
 from faultsweep.sweeps.substitutes import lacks_results
 from faultsweep.sweeps.sweep import Sweep
-from faultsweep.sweeps.target import FunctionTarget, Output, function_hash
+from faultsweep.sweeps.target import FunctionTarget, Output, _with_source, function_hash
 
 from faultsweep.errors import InputError
 from tests.sweeps import functions
@@ -510,6 +513,59 @@ def test_a_decorated_function_has_a_version_of_all_its_parts():
     before = function_hash(compiled)
     compiled(1.0, 2.0, 3.0)
     assert function_hash(compiled) == before
+
+
+def test_a_function_without_a_file_is_not_taken_for_what_its_module_has():
+    def made(text: str) -> Callable[..., Any]:
+        names = dict(globals())
+        exec(compile(text, "no_such_file.py", "exec"), names)  # noqa: S102 - a text of this test
+        return names["f"]
+
+    for form in ("def f(x):\n return {}", "f = lambda x: {}"):
+        one, other, again = (function_hash(made(form.format(body))) for body in ("x", "2 * x", "x"))
+        assert one == again != other
+
+
+def test_the_source_of_a_function_is_that_of_its_code():
+    def decorated(x: float) -> float:
+        return add_one(x)
+
+    def add_one(x: float) -> float:
+        return x + 1
+
+    method = FunctionTarget(functions.add).check
+    for function in (functions.add, decorated, wraps(add_one)(decorated), method, lambda x: add_one(x)):
+        assert inspect.getsource(_with_source(function)) == inspect.getsource(function.__code__)
+
+
+def uses_it_inside(x):
+    import faultsweep.units
+
+    return faultsweep.units
+
+
+def uses_a_name_inside(x):
+    return [lambda: read_spec for _ in range(int(x))]
+
+
+def test_functions_that_may_simulate_are_known():
+    import faultsweep as fs
+
+    def encloses(x):
+        return fs.simulate(x)
+
+    def plain(x):
+        return np.sqrt(x) + later
+
+    assert FunctionTarget(encloses).simulates
+    assert FunctionTarget(partial(encloses, 1.0)).simulates
+    assert FunctionTarget(wraps(encloses)(lambda x: x)).simulates
+    assert FunctionTarget(uses_it_inside).simulates
+    assert FunctionTarget(uses_a_name_inside).simulates
+    assert FunctionTarget(numba.njit(functions.add)).simulates, "it cannot be looked into"
+    assert not FunctionTarget(plain).simulates
+    assert not FunctionTarget(partial(plain)).simulates
+    later = 1.0
 
 
 def test_the_version_of_a_function_is_the_same_in_every_process():

@@ -69,6 +69,7 @@ def test_the_next_tasks_are_sized_by_work(slowdown):
 )
 def test_tasks_take_longer_where_all_workers_wait(slowdowns, times):
     assert learned(slowdowns).slice_s() == pytest.approx(times * USUAL_S)
+    assert learned(slowdowns).most_work_s() == USUAL_S
 
 
 def test_tasks_of_many_workers_are_not_cut_short():
