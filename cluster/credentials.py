@@ -1,6 +1,6 @@
 """TLS credentials of a cluster: one key and certificate for all its processes, in memory or in a file of the owner's.
 
-A Dask scheduler runs whatever anyone sends it who has them.
+Whoever has them can run anything on the cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from faultsweep.errors import InputError
 
 _NAME = "faultsweep"
 _SKEW = timedelta(days=1)
-"""By so much the clock of another node may be behind."""
+"""How far the clock of another node may be behind."""
 _VALID = timedelta(days=365)
 
 

@@ -39,7 +39,7 @@ _ALWAYS = (
 )
 """What workers of a sweep import."""
 _TO_SIMULATE = {"faultsweep.sweeps.simulator", "faultsweep.simcore.simulate"}
-"""What those that simulate import, too."""
+"""What workers that simulate import, too."""
 _KNOWN = ("faultsweep", "dask", "numpy", "pandas", "xarray", "zarr")
 """Packages that start no threads when they are imported, and may be forked."""
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
@@ -61,7 +61,7 @@ _begun: list[_Begun] = []
 def begin_early(simulates: bool) -> None:
     """Begin what workers are forked from, so that it imports what they need while this process does other things.
 
-    ``simulates`` tells whether the simulator is worth it: workers that need it, and have it not, import it themselves.
+    ``simulates`` tells whether it imports the simulator; if not, workers that need the simulator import it themselves.
     How Dask starts workers is not known before it is imported, which takes long; ``begin`` sees whether that is alike.
     """
     with _lock, interrupts_wait(), dask.config.set(SETTINGS):

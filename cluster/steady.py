@@ -49,8 +49,8 @@ def _slow_down(worker: Any) -> None:
 
 
 def let_rest(scheduler: Any) -> None:
-    """Let a scheduler that was started here not look four times a second whether it has been idle, or without workers,
-    for as long as Dask's settings allow: the sweep sees to both. Called by its event loop."""
+    """Stop two checks that a scheduler makes four times a second: whether it has been idle for too long, or without
+    workers. A sweep makes its own. Call it in the scheduler's event loop."""
     for name in ("idle-timeout", "no-workers-timeout"):
         timer = scheduler.periodic_callbacks.pop(name, None)
         if timer is not None:

@@ -17,7 +17,7 @@ _FIRST = 16
 _PARTS = 8
 """Into so many a task may be split at the end of a sweep; a smaller one takes the scheduler as long as the worker."""
 _LONGEST_S = 8.0
-"""Time after which a task returns, at most, where its work would not take so long if nothing else ran."""
+"""The longest time that a task may take on a busy machine."""
 
 
 class TaskSizes:
@@ -53,11 +53,10 @@ class TaskSizes:
         return 2 * _task_s(self.workers)
 
     def slice_s(self) -> float:
-        """Return after how long it does so.
+        """Return after how much time the next task returns, done or not.
 
-        That is no longer than its work may take, unless all recent tasks waited for processors: then by as much as that
-        one did that waited least. More tasks would be no faster. Where one worker is fast, a slow one gives work back
-        soon.
+        This is the most that it may work, times the least slowdown of recent tasks. Where all were slow, small tasks
+        would be no faster; where one worker is fast, a slow one has to give work back soon.
         """
         usual_s = self.most_work_s()
         if len(self._slowdowns) < 2 * self.workers:

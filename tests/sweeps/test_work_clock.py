@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from faultsweep.sweeps.runner import task as task_module
 from faultsweep.sweeps.runner import work_clock
-from faultsweep.sweeps.runner.task import Columns, Context, run_batch
+from faultsweep.sweeps.runner.task import BatchResult, Columns, Context, run_batch
 from faultsweep.sweeps.runner.work_clock import WorkClock
 from faultsweep.sweeps.sweep import Sweep
 
@@ -85,16 +85,21 @@ def mass(x: float) -> float:
     return x
 
 
-@ON_LINUX
-def test_a_task_tells_how_long_it_has_worked():
-    xs = [float(i) for i in range(100)]
+def run_crowded(number: int, *limits_s: float) -> BatchResult:
+    """Run a task of so many configurations of 2 ms on a processor that others use, too."""
+    xs = [float(i) for i in range(number)]
     spec = Sweep(axes={"x": xs}, function=mass, outputs=["y"]).spec
     context = Context("crowd", spec.target, spec.outputs, {}, None, "").pack()
-    keys = np.arange(200, dtype=np.uint64).reshape(2, -1)
+    keys = np.arange(2 * number, dtype=np.uint64).reshape(2, -1)
     try:
-        result = on_a_crowded_processor(lambda: run_batch(context, 1, Columns({"x": xs}), keys, 60.0))
+        return on_a_crowded_processor(lambda: run_batch(context, 1, Columns({"x": xs}), keys, *limits_s))
     finally:
         task_module.leave_run("crowd")
+
+
+@ON_LINUX
+def test_a_task_tells_how_long_it_has_worked():
+    result = run_crowded(100, 60.0)
     assert not result.errors
     assert result.done == 100
     assert result.wall_s.sum() > 0.35
@@ -104,19 +109,7 @@ def test_a_task_tells_how_long_it_has_worked():
 
 @ON_LINUX
 def test_a_task_returns_after_so_much_work_or_time():
-    xs = [float(i) for i in range(400)]
-    spec = Sweep(axes={"x": xs}, function=mass, outputs=["y"]).spec
-    context = Context("limits", spec.target, spec.outputs, {}, None, "").pack()
-    keys = np.arange(800, dtype=np.uint64).reshape(2, -1)
-
-    def run(slice_s: float, most_work_s: float) -> Any:
-        return run_batch(context, 1, Columns({"x": xs}), keys, slice_s, most_work_s)
-
-    try:
-        by_work = on_a_crowded_processor(lambda: run(60.0, 0.2))
-        by_time = on_a_crowded_processor(lambda: run(0.4, 60.0))
-    finally:
-        task_module.leave_run("limits")
+    by_work, by_time = run_crowded(400, 60.0, 0.2), run_crowded(400, 0.4, 60.0)
     assert 0.2 < by_work.work_s < 0.3
     assert 0.4 < by_time.work_s + by_time.waited_s < 1.0
     assert 0 < by_time.done < by_work.done < 400
